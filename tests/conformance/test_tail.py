@@ -97,7 +97,7 @@ def call(id: str) -> ToolCallPart:
 def served(tmp_path: Path) -> Iterator[Served]:
     (tmp_path / "home").mkdir()
     with listening(tmp_path / "turnlog.db") as (address, app):
-        found = Served(tmp_path, address, app.state.context.hub)
+        found = Served(tmp_path, address, app.state.context.live_topics)
         found.prompt("u1")
         yield found
 

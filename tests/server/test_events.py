@@ -33,14 +33,14 @@ class Served:
     def __init__(self, folder: Path, address: str, app: FastAPI) -> None:
         self.folder = folder
         self.address = address
-        self.hub: live.Hub = app.state.context.hub
+        self.topics: live.LiveTopics = app.state.context.live_topics
         self.store = app.state.context.store
         self.main = Log(folder / "home", "main")
 
     def read(self) -> None:
         """Read what is new, as another process would, and say so, as our own does."""
         read_home(self.folder / "turnlog.db", self.folder / "home")
-        self.hub.wake()
+        self.topics.wake()
 
     def add(self, *ids: str) -> None:
         for id in ids:
@@ -190,7 +190,7 @@ def test_whoever_comes_and_goes_gets_everything_once(served: Served) -> None:
         for id in wanted:
             served.main.message(prompt(id, id, 50), turn=5)
             read_home(served.folder / "turnlog.db", served.folder / "home")
-            served.hub.wake()
+            served.topics.wake()
 
     writer = threading.Thread(target=write)
     writer.start()
@@ -277,7 +277,7 @@ def test_a_session_that_is_not_there_has_no_stream(served: Served) -> None:
 def test_streams_end_with_the_server(served: Served) -> None:
     with events(served.address, STREAM) as stream:
         next(stream)
-        served.hub.close()
+        served.topics.close()
         assert list(stream) == []
 
 
@@ -285,7 +285,7 @@ def test_nobody_is_kept_after_the_last_reader(served: Served) -> None:
     with events(served.address, STREAM) as stream:
         next(stream)
     deadline = time.monotonic() + 10
-    while served.hub.topics:
+    while served.topics.topics:
         served.add(f"n{time.monotonic_ns()}")
         assert time.monotonic() < deadline
         time.sleep(0.05)

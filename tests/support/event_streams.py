@@ -42,7 +42,7 @@ def listening(store: Path, settings: Settings | None = None) -> Generator[tuple[
         try:
             yield f"http://127.0.0.1:{listener.getsockname()[1]}", app
         finally:
-            app.state.context.hub.close()
+            app.state.context.live_topics.close()
             server.should_exit = True
             thread.join()
 

@@ -56,7 +56,7 @@ class ConversationState(msgspec.Struct):
 encode_state, decode_state = state_codec(ConversationState)
 
 
-class Conversation(LogContext):
+class ConversationContext(LogContext):
     """The context of one feed: the record that is being read, and what the feed has found so far."""
 
     def __init__(self, session_id: str, state: ConversationState | None = None) -> None:
@@ -252,7 +252,7 @@ class ConversationFold(ABC, Generic[RecordT]):
 
     def feed(self, data: bytes, offset: int) -> Changes:
         """See `turnlog.agents.base.Fold.feed`."""
-        context = Conversation(self.session_id(), self._state)
+        context = ConversationContext(self.session_id(), self._state)
         for record in self.records.read_into(context, data, offset, self._state.lines + 1):
             self.read(context, record)
         self._state.lines += count_lines(data)
@@ -267,5 +267,5 @@ class ConversationFold(ABC, Generic[RecordT]):
         """The id of the session, as far as the source and the state name it."""
 
     @abstractmethod
-    def read(self, context: Conversation, record: RecordT) -> None:
+    def read(self, context: ConversationContext, record: RecordT) -> None:
         """Add what a record says, and count it."""

@@ -27,7 +27,7 @@ from turnlog.server.access import SignIn
 from turnlog.server.background import PassProgress
 from turnlog.server.hooks import HookReader
 from turnlog.server.items import SessionItems
-from turnlog.server.live import POLL_SECONDS, Hub
+from turnlog.server.live import POLL_SECONDS, LiveTopics
 from turnlog.server.prompts import Prompts
 from turnlog.server.responses import SyncProgress
 from turnlog.store.base import Store
@@ -53,13 +53,13 @@ class Context:
         *,
         poll_seconds: float = POLL_SECONDS,
     ) -> None:
-        """Keep them; store and searcher are closed with `close`. `poll_seconds` is that of `Hub`."""
+        """Keep them; store and searcher are closed with `close`. `poll_seconds` is that of `LiveTopics`."""
         self.store = store
         self.searcher = searcher
         self.settings = settings
         self.prompts = prompts
         self.items = SessionItems(store, self.prompts, are_here=not self.is_hub)
-        self.hub = Hub(store, self.items, poll_seconds)
+        self.live_topics = LiveTopics(store, self.items, poll_seconds)
         self.read_next: Callable[[str], bool] = lambda session_id: False
         """Has a session read before all others while a sync runs; returns whether it is in the store now."""
         self._progress = progress
@@ -131,7 +131,7 @@ class Context:
         """Close what was opened for the requests."""
         if self.prompts is not None:
             self.prompts.close()
-        self.hub.close()
+        self.live_topics.close()
         self.searcher.close()
         self.store.close()
 
@@ -162,11 +162,11 @@ class LocalContext(Context):
         folder = settings.folder or store_path.absolute().parent
         # Agents' hooks have nothing to do with the sample: they use the user's own store.
         store_of_hooks = folder / store_path.name if settings.sample else store_path
-        self.hooks = HookReader(store_of_hooks, self.hub.wake, only_keep=settings.sample or settings.read_only)
+        self.hooks = HookReader(store_of_hooks, self.live_topics.wake, only_keep=settings.sample or settings.read_only)
         self.sign_in = SignIn(settings.token, folder) if settings.token else None
 
     def _touch(self, session_id: str) -> None:
-        self.hub.touch(session_id)
+        self.live_topics.touch(session_id)
 
     def close(self) -> None:
         """Close what was opened for the application."""

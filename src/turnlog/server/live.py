@@ -1,8 +1,8 @@
 """Live changes: events for browsers about what changed in the store, each made once for all readers.
 
-A `Hub` knows who watches what. Its one thread reads changes and publishes them to every topic. Writers in this process
-wake it; changes by other processes are noticed a moment later. It does nothing while nobody watches. Every topic goes
-from commit to commit, so its frames and those of `replay` meet without gaps and duplicates.
+`LiveTopics` knows who watches what. Its one thread reads changes and publishes them to every topic. Writers in this
+process wake it; changes by other processes are noticed a moment later. It does nothing while nobody watches. Every
+topic goes from commit to commit, so its frames and those of `replay` meet without gaps and duplicates.
 
 A `Topic` is a bounded list of finished frames, which its readers share; a reader is a place in the list. A reader that
 is too slow loses its place instead of making the list longer, and gets an error. Readers run on an event loop; frames
@@ -51,7 +51,7 @@ KEEP_ALIVE = b": \n\n"
 _log = logging.getLogger(__name__)
 
 
-class Hub:
+class LiveTopics:
     """The topics of one store, by session id; None is the topic of all sessions. Readers run on event loops."""
 
     def __init__(self, store: Store, items: SessionItems, poll_seconds: float = POLL_SECONDS) -> None:

@@ -21,7 +21,7 @@ from turnlog.server.app import create_app
 from turnlog.server.background import Background, PassProgress
 from turnlog.server.connections import Connection, accepted_at_once, close_late
 from turnlog.server.context import LocalContext
-from turnlog.server.live import Hub
+from turnlog.server.live import LiveTopics
 from turnlog.server.network import is_loopback
 
 SHUTDOWN_SECONDS = 3
@@ -101,7 +101,9 @@ def serve(
         )
         app = create_app(store_path, settings, progress)
         context: LocalContext = app.state.context
-        background = Background(store_path, progress, on_saved=context.hub.wake) if sync and not read_only else None
+        background = (
+            Background(store_path, progress, on_saved=context.live_topics.wake) if sync and not read_only else None
+        )
 
         if background is not None:
             context.read_next = background.read_next
@@ -134,7 +136,7 @@ def serve(
             timeout_graceful_shutdown=SHUTDOWN_SECONDS,
             backlog=accepted_at_once(),
         )
-        server = _Server(config, begin, end, background, context.hub, gives_way)
+        server = _Server(config, begin, end, background, context.live_topics, gives_way)
         try:
             server.run(sockets=sockets)
         except KeyboardInterrupt:
@@ -218,7 +220,7 @@ class _Server(uvicorn.Server):
         begin: Callable[[], None],
         end: Callable[[], None],
         background: Background | None,
-        hub: Hub,
+        topics: LiveTopics,
         gives_way: Callable[[], bool] | None,
     ) -> None:
         super().__init__(config)
@@ -227,7 +229,7 @@ class _Server(uvicorn.Server):
         self._begin = begin
         self._end = end
         self._background = background
-        self._hub = hub
+        self._topics = topics
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ended = asyncio.Event()
 
@@ -259,7 +261,7 @@ class _Server(uvicorn.Server):
         # Here and not behind `run`, which a signal ends: nobody shall look for a server that is about to go.
         self._end()
         # Streams of changes have no end of their own, and answers under way are waited for.
-        await asyncio.to_thread(self._hub.close)
+        await asyncio.to_thread(self._topics.close)
         await super().shutdown(sockets)
         if self._background is not None:
             await asyncio.to_thread(self._background.stop)

@@ -12,7 +12,7 @@ from turnlog.agents.amp.records import MESSAGES, THREADS, Thread, ThreadBlock, T
 from turnlog.agents.amp.sources import session_id
 from turnlog.agents.base import Source, StatelessFold
 from turnlog.agents.changes import Changes
-from turnlog.agents.conversation import Conversation
+from turnlog.agents.conversation import ConversationContext
 from turnlog.agents.decoding import branch_of
 from turnlog.agents.json_file import locate_items, read_object
 from turnlog.model import InterruptEvent, Message, Origin, StopReason
@@ -39,7 +39,7 @@ class AmpFold(StatelessFold):
 
     def feed(self, data: bytes, offset: int) -> Changes:
         """See `turnlog.agents.base.Fold.feed`."""
-        context = Conversation(self._session_id)
+        context = ConversationContext(self._session_id)
         thread = read_object(context, data, THREADS, _is_message)
         if thread is None:
             return context.finish()
@@ -66,7 +66,7 @@ def _is_message(value: dict[str, Any]) -> bool:
     return "role" in value and "content" in value
 
 
-def _read_facts(context: Conversation, thread: Thread) -> None:
+def _read_facts(context: ConversationContext, thread: Thread) -> None:
     change = context.session
     initial = thread.env.initial if thread.env is not None else None
     tree = initial.trees[0] if initial is not None and initial.trees else None
@@ -102,7 +102,7 @@ def _time_of(message: ThreadMessage, blocks: list[ThreadBlock]) -> datetime | No
     return time_in(message.created_at) or time_of(sent) or time_of(begun) or time_in(counted)
 
 
-def _read_message(context: Conversation, message: ThreadMessage, number: int) -> None:
+def _read_message(context: ConversationContext, message: ThreadMessage, number: int) -> None:
     # Messages are numbered in their thread alone.
     identity = f"{context.external_id}.{number if message.message_id is None else message.message_id}"
     blocks = [(block_in(raw), raw) for raw in message.content or ()]

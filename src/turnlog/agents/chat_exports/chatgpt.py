@@ -19,7 +19,7 @@ from turnlog.agents.chat_exports.export_files import Service
 from turnlog.agents.chat_exports.fold import ExportFold
 from turnlog.agents.chat_exports.sources import JSON
 from turnlog.agents.chat_exports.trees import ExportNode, in_order, nearest
-from turnlog.agents.conversation import Conversation
+from turnlog.agents.conversation import ConversationContext
 from turnlog.agents.decoding import list_of, object_of, text_of
 from turnlog.agents.jsonl import UNREADABLE
 from turnlog.agents.row_files import RowLine, files_in, row_of
@@ -135,7 +135,7 @@ class ChatGptFold(ExportFold):
 
     service = SERVICE
 
-    def read_conversation(self, context: Conversation, conversation: dict[str, Any], row: RowLine) -> None:
+    def read_conversation(self, context: ConversationContext, conversation: dict[str, Any], row: RowLine) -> None:
         """See `ExportFold.read_conversation`."""
         _Reading(context, conversation, files_in(row_of(row, without=JSON))).read()
 
@@ -143,7 +143,7 @@ class ChatGptFold(ExportFold):
 class _Reading:
     """One reading of a conversation."""
 
-    def __init__(self, context: Conversation, conversation: dict[str, Any], files: Mapping[str, bytes]) -> None:
+    def __init__(self, context: ConversationContext, conversation: dict[str, Any], files: Mapping[str, bytes]) -> None:
         self._context = context
         self._conversation = conversation
         self._files = files

@@ -18,7 +18,7 @@ from turnlog.agents.chat_exports.export_files import Service
 from turnlog.agents.chat_exports.fold import ExportFold
 from turnlog.agents.chat_exports.trees import ExportNode, in_order, nearest
 from turnlog.agents.claude_code.contents import from_base64
-from turnlog.agents.conversation import Conversation
+from turnlog.agents.conversation import ConversationContext
 from turnlog.agents.decoding import aware, list_of, object_of, text_of
 from turnlog.agents.row_files import RowLine
 from turnlog.model import (
@@ -93,7 +93,7 @@ class ClaudeAiFold(ExportFold):
 
     service = SERVICE
 
-    def read_conversation(self, context: Conversation, conversation: dict[str, Any], row: RowLine) -> None:
+    def read_conversation(self, context: ConversationContext, conversation: dict[str, Any], row: RowLine) -> None:
         """See `ExportFold.read_conversation`."""
         _Reading(context, conversation).read()
 
@@ -101,7 +101,7 @@ class ClaudeAiFold(ExportFold):
 class _Reading:
     """One reading of a conversation."""
 
-    def __init__(self, context: Conversation, conversation: dict[str, Any]) -> None:
+    def __init__(self, context: ConversationContext, conversation: dict[str, Any]) -> None:
         self._context = context
         self._conversation = conversation
         self._place = context.position

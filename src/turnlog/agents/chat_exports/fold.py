@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from turnlog.agents.chat_exports.export_files import Service, given_id, read_object
 from turnlog.agents.chat_exports.sources import CONVERSATION, JSON
-from turnlog.agents.conversation import Conversation, ConversationFold
+from turnlog.agents.conversation import ConversationContext, ConversationFold
 from turnlog.agents.decoding import object_of
 from turnlog.agents.jsonl import REPAIRED
 from turnlog.agents.row_files import ROWS, RowLine, json_in
@@ -24,7 +24,7 @@ class ExportFold(ConversationFold[RowLine]):
         name = self._source.path.rpartition("#")[2].replace("/", "_")
         return self._source.session_id or f"{self.service.agent}:{name}"
 
-    def read(self, context: Conversation, record: RowLine) -> None:
+    def read(self, context: ConversationContext, record: RowLine) -> None:
         """See `ConversationFold.read`."""
         found, is_replaced = read_object(json_in(record, JSON) or b"null")
         if record.table != CONVERSATION or not found:
@@ -41,5 +41,5 @@ class ExportFold(ConversationFold[RowLine]):
         context.changes.counts.messages += 1
 
     @abstractmethod
-    def read_conversation(self, context: Conversation, conversation: dict[str, Any], row: RowLine) -> None:
+    def read_conversation(self, context: ConversationContext, conversation: dict[str, Any], row: RowLine) -> None:
         """Add what a conversation says; `row` has the files that it names."""

@@ -26,7 +26,7 @@ from turnlog.agents.cline_tasks.contents import (
     user_content,
 )
 from turnlog.agents.cline_tasks.task_files import FORM, MESSAGES, MODEL, SHOWN, SUBAGENT
-from turnlog.agents.conversation import Conversation, ConversationFold, blocks_of
+from turnlog.agents.conversation import ConversationContext, ConversationFold, blocks_of
 from turnlog.agents.decoding import object_of, value_of
 from turnlog.agents.jsonl import JsonLines
 from turnlog.agents.row_files import ROWS, RowLine, json_in, row_of
@@ -136,7 +136,7 @@ class TaskFold(ConversationFold[RowLine]):
     def _agent(self) -> str:
         return self._source.agent
 
-    def read(self, context: Conversation, record: RowLine) -> None:
+    def read(self, context: ConversationContext, record: RowLine) -> None:
         """See `ConversationFold.read`."""
         # A restored checkpoint takes messages away; an earlier version of the files has them.
         context.state.is_branched = True
@@ -156,7 +156,7 @@ class TaskFold(ConversationFold[RowLine]):
             context.report("the line is no part of a task")
             context.changes.counts.unreadable += 1
 
-    def _read_message(self, context: Conversation, record: RowLine) -> None:
+    def _read_message(self, context: ConversationContext, record: RowLine) -> None:
         found = _MESSAGES.decode(json_in(record, "item") or b"null")
         if isinstance(found, str):
             context.report(found)
@@ -177,7 +177,9 @@ class TaskFold(ConversationFold[RowLine]):
 
     # -- what the user and the tools said
 
-    def _read_input(self, context: Conversation, message: TaskMessage, identity: str, at: datetime | None) -> None:
+    def _read_input(
+        self, context: ConversationContext, message: TaskMessage, identity: str, at: datetime | None
+    ) -> None:
         content = user_content(self._agent, blocks_of(message.content, TaskBlock), identity, at)
         state = context.state
         if content.folder is not None:
@@ -204,7 +206,7 @@ class TaskFold(ConversationFold[RowLine]):
             )
         )
 
-    def _origin_of(self, context: Conversation, content: UserMessageContent, *, is_summary: bool) -> Origin:
+    def _origin_of(self, context: ConversationContext, content: UserMessageContent, *, is_summary: bool) -> Origin:
         if is_summary:
             return Origin.COMPACTION
         if not content.is_typed:
@@ -212,7 +214,7 @@ class TaskFold(ConversationFold[RowLine]):
         is_subagent = "subagent" in context.state.notes and not context.state.turn
         return Origin.SUBAGENT_PROMPT if is_subagent else Origin.PROMPT
 
-    def _add_result(self, context: Conversation, call: str | None, result: ToolResult) -> None:
+    def _add_result(self, context: ConversationContext, call: str | None, result: ToolResult) -> None:
         """Add a result. Where only its tool is named, it answers the newest call of that tool."""
         open_calls = {
             name.removeprefix("call:"): tool for name, tool in context.state.notes.items() if name.startswith("call:")
@@ -225,7 +227,9 @@ class TaskFold(ConversationFold[RowLine]):
 
     # -- answers
 
-    def _read_answer(self, context: Conversation, message: TaskMessage, identity: str, at: datetime | None) -> None:
+    def _read_answer(
+        self, context: ConversationContext, message: TaskMessage, identity: str, at: datetime | None
+    ) -> None:
         parts = answer_parts(blocks_of(message.content, TaskBlock), identity, at)
         thought = message.reasoning_content or (message.text if message.type == "reasoning" else None)
         if thought:
@@ -261,7 +265,7 @@ class TaskFold(ConversationFold[RowLine]):
 
     # -- what was shown
 
-    def _read_shown(self, context: Conversation, record: RowLine) -> None:
+    def _read_shown(self, context: ConversationContext, record: RowLine) -> None:
         found = _SHOWN.decode(json_in(record, "item") or b"null")
         if isinstance(found, str):
             context.report(found)
@@ -289,7 +293,7 @@ class TaskFold(ConversationFold[RowLine]):
         else:
             context.add_record(kind, known=kind in SHOWN_ONLY)
 
-    def _read_request(self, context: Conversation, message: ShownMessage) -> None:
+    def _read_request(self, context: ConversationContext, message: ShownMessage) -> None:
         """Remember a request until its answer comes. One without an answer is an answer that failed."""
         notes = context.state.notes
         failed = request_in(notes.get("request"))
@@ -300,7 +304,7 @@ class TaskFold(ConversationFold[RowLine]):
         notes["provider"] = (message.model_info or TaskModel()).provider_id or ""
         context.changes.counts.events += 1
 
-    def _add_completion(self, context: Conversation, message: ShownMessage) -> None:
+    def _add_completion(self, context: ConversationContext, message: ShownMessage) -> None:
         """Add an answer that ended the program before it kept what the model said: only what was shown is left."""
         notes = context.state.notes
         # Without times, an answer is read only before the next request.
@@ -322,7 +326,7 @@ class TaskFold(ConversationFold[RowLine]):
             is_counted=False,
         )
 
-    def _add_failure(self, context: Conversation, request: ApiRequest, time: str) -> None:
+    def _add_failure(self, context: ConversationContext, request: ApiRequest, time: str) -> None:
         words = request.streaming_failed_message or request.cancel_reason or "the request has no answer"
         context.add(
             Message(
@@ -344,7 +348,7 @@ def record_id(record: RowLine) -> str:
     return f"shown{row_of(record).get('index')}"
 
 
-def _noted_time(context: Conversation) -> datetime | None:
+def _noted_time(context: ConversationContext) -> datetime | None:
     """The time of the newest message that was shown: older versions write none into what was sent."""
     noted = context.state.notes.get("time")
     return None if noted is None else time_of(float(noted))

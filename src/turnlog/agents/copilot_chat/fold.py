@@ -14,7 +14,7 @@ from msgspec import Raw
 
 from turnlog.agents.base import Source, StatelessFold
 from turnlog.agents.changes import Changes
-from turnlog.agents.conversation import Conversation
+from turnlog.agents.conversation import ConversationContext
 from turnlog.agents.copilot_chat import NAME, RESPONSE_END
 from turnlog.agents.copilot_chat.changes_log import LINES, LoggedConversation, Place
 from turnlog.agents.copilot_chat.contents import (
@@ -65,7 +65,7 @@ class CopilotChatFold(StatelessFold):
 
     def feed(self, data: bytes, offset: int) -> Changes:
         """See `turnlog.agents.base.Fold.feed`."""
-        context = Conversation(self._source.session_id or session_id(Path(self._source.path).stem))
+        context = ConversationContext(self._source.session_id or session_id(Path(self._source.path).stem))
         requests = LoggedConversation()
         if self._source.path.endswith(".jsonl"):
             _read_log(context, requests, data)
@@ -79,7 +79,7 @@ class CopilotChatFold(StatelessFold):
         return context.finish()
 
 
-def _read_log(context: Conversation, requests: LoggedConversation, data: bytes) -> None:
+def _read_log(context: ConversationContext, requests: LoggedConversation, data: bytes) -> None:
     for line in LINES.read_into(context, data, 0, 1):
         if requests.apply(context, line):
             context.changes.counts.events += 1
@@ -90,7 +90,7 @@ def _read_log(context: Conversation, requests: LoggedConversation, data: bytes) 
     context.line_number = 0
 
 
-def _read_snapshot(context: Conversation, requests: LoggedConversation, data: bytes) -> None:
+def _read_snapshot(context: ConversationContext, requests: LoggedConversation, data: bytes) -> None:
     record = read_object(context, data, _FILES, lambda fields: "requestId" in fields)
     if record is None:
         return
@@ -105,7 +105,7 @@ def _read_snapshot(context: Conversation, requests: LoggedConversation, data: by
         context.changes.counts.events += 1
 
 
-def _read_session(context: Conversation, facts: dict[str, Any], path: Path) -> None:
+def _read_session(context: ConversationContext, facts: dict[str, Any], path: Path) -> None:
     change = context.session
     change.cwd = change.project_path = workspace_of(path)
     change.git_branch = branch_of(text_of(object_of(facts.get("repoData")).get("localBranch")))
@@ -122,7 +122,7 @@ def _read_session(context: Conversation, facts: dict[str, Any], path: Path) -> N
 class _Placed:
     """The place of a request, and those of what is in it: one behind the other, within its JSON."""
 
-    def __init__(self, context: Conversation, places: list[Place]) -> None:
+    def __init__(self, context: ConversationContext, places: list[Place]) -> None:
         self._context = context
         self._next = places[0][0]
         # A request that grew in many lines is read from the one that has it, and from the newest.
@@ -138,7 +138,7 @@ class _Placed:
         self._next += count
 
 
-def _read_request(context: Conversation, request: dict[str, Any], places: list[Place]) -> None:
+def _read_request(context: ConversationContext, request: dict[str, Any], places: list[Place]) -> None:
     placed = _Placed(context, places)
     identity = text_of(request.get("requestId")) or f"{context.external_id}@{places[0][0]}"
     before = context.state.leaf
@@ -195,7 +195,7 @@ def _end_of(state: dict[str, Any], result: dict[str, Any], began: datetime | Non
 
 
 def _read_prompt(
-    context: Conversation, request: dict[str, Any], identity: str, position: int, at: datetime | None
+    context: ConversationContext, request: dict[str, Any], identity: str, position: int, at: datetime | None
 ) -> None:
     message = request.get("message")
     text = text_of(message) or text_of(object_of(message).get("text")) or ""
@@ -221,7 +221,7 @@ def _read_prompt(
 
 
 def _read_response(
-    context: Conversation,
+    context: ConversationContext,
     request: dict[str, Any],
     metadata: dict[str, Any],
     identity: str,

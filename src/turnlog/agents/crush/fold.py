@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from turnlog.agents.conversation import Conversation, ConversationFold
+from turnlog.agents.conversation import ConversationContext, ConversationFold
 from turnlog.agents.crush import NAME
 from turnlog.agents.crush.contents import STOP_REASONS, Parts, part_of, parts_in, result_of, time_of
 from turnlog.agents.crush.database import MESSAGES, call_in, session_id
@@ -25,7 +25,7 @@ class CrushFold(ConversationFold[RowLine]):
         """The path of the source names it."""
         return self._source.session_id or session_id(self._source.path.rpartition("#")[2])
 
-    def read(self, context: Conversation, record: RowLine) -> None:
+    def read(self, context: ConversationContext, record: RowLine) -> None:
         """See `ConversationFold.read`."""
         row = row_of(record)
         parts = parts_in(row.get("parts")) if record.table == MESSAGES else None
@@ -39,7 +39,7 @@ class CrushFold(ConversationFold[RowLine]):
         else:
             reader(self, context, row, parts)
 
-    def read_prompt(self, context: Conversation, row: Row, parts: Parts) -> None:
+    def read_prompt(self, context: ConversationContext, row: Row, parts: Parts) -> None:
         """Read a prompt, or a command that the user ran in Crush."""
         identity, at = str(row["id"]), time_of(row.get("created_at"))
         commands = [part.data for part, _ in parts if part.type == _SHELL]
@@ -77,14 +77,14 @@ class CrushFold(ConversationFold[RowLine]):
                 is_counted=False,
             )
 
-    def read_system(self, context: Conversation, row: Row, parts: Parts) -> None:
+    def read_system(self, context: ConversationContext, row: Row, parts: Parts) -> None:
         """Read what Crush itself says to the model."""
         identity, at = str(row["id"]), time_of(row.get("created_at"))
         shown = [(part, raw) for part, raw in parts if part.type != _FINISH]
         visible = tuple(part_of(part, raw, f"{identity}.{number}", at) for number, (part, raw) in enumerate(shown))
         context.add(Message(id=identity, role="developer", parts=visible, origin=Origin.HARNESS, created_at=at))
 
-    def read_answer(self, context: Conversation, row: Row, parts: Parts) -> None:
+    def read_answer(self, context: ConversationContext, row: Row, parts: Parts) -> None:
         """Read an answer: one model call. A summary is one too, and takes the place of what was said before."""
         identity, at = str(row["id"]), time_of(row.get("created_at"))
         shown = [(part, raw) for part, raw in parts if part.type != _FINISH]
@@ -117,7 +117,7 @@ class CrushFold(ConversationFold[RowLine]):
                 InterruptEvent(id=f"{identity}.interrupt", created_at=ended, during="answer", message_id=identity)
             )
 
-    def read_results(self, context: Conversation, row: Row, parts: Parts) -> None:
+    def read_results(self, context: ConversationContext, row: Row, parts: Parts) -> None:
         """Read the results of calls, one or more in a row."""
         identity, at = str(row["id"]), time_of(row.get("created_at"))
         found = [part.data for part, _ in parts if part.type == "tool_result"]

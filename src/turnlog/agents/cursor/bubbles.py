@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from turnlog.agents.conversation import Conversation, ConversationFold
+from turnlog.agents.conversation import ConversationContext, ConversationFold
 from turnlog.agents.cursor import NAME
 from turnlog.agents.cursor.databases import SUBAGENT
 from turnlog.agents.cursor.places import session_id
@@ -132,7 +132,7 @@ class BubbleFold(ConversationFold[RowLine]):
         """The path of a conversation names it."""
         return self._source.session_id or session_id(self._source.path.rpartition("#")[2])
 
-    def read(self, context: Conversation, record: RowLine) -> None:
+    def read(self, context: ConversationContext, record: RowLine) -> None:
         """See `ConversationFold.read`."""
         # A checkpoint takes bubbles out of the conversation; an earlier version of the rows has them.
         context.state.is_branched = True
@@ -154,7 +154,7 @@ class BubbleFold(ConversationFold[RowLine]):
         else:
             context.add_record(f"bubble of type {bubble.type}", known=False)
 
-    def _read_prompt(self, context: Conversation, bubble: Bubble, identity: str) -> None:
+    def _read_prompt(self, context: ConversationContext, bubble: Bubble, identity: str) -> None:
         notes = context.state.notes
         notes.pop("answer", None)
         # Some versions name the model only with the prompt.
@@ -174,7 +174,7 @@ class BubbleFold(ConversationFold[RowLine]):
             )
         )
 
-    def _read_answer(self, context: Conversation, bubble: Bubble, identity: str) -> None:
+    def _read_answer(self, context: ConversationContext, bubble: Bubble, identity: str) -> None:
         phase, message_id, number = self._place(context, bubble, identity)
         notes = context.state.notes
         at = _time_of(bubble)
@@ -200,7 +200,7 @@ class BubbleFold(ConversationFold[RowLine]):
         if error is not None:
             context.add_event(ErrorEvent(id=f"{identity}.error", created_at=at, error_text=error))
 
-    def _place(self, context: Conversation, bubble: Bubble, identity: str) -> tuple[int, str, int]:
+    def _place(self, context: ConversationContext, bubble: Bubble, identity: str) -> tuple[int, str, int]:
         """The phase of a bubble, the message that it is a part of, and its number there."""
         phase = _CALL if bubble.tool_former_data is not None else _THOUGHT if bubble.thinking is not None else _TEXT
         notes = context.state.notes

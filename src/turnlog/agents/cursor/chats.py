@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from turnlog.agents.claude_code.contents import from_base64
-from turnlog.agents.conversation import Conversation, ConversationFold
+from turnlog.agents.conversation import ConversationContext, ConversationFold
 from turnlog.agents.cursor import NAME
 from turnlog.agents.cursor.databases import BLOBS
 from turnlog.agents.cursor.places import session_id
@@ -78,7 +78,7 @@ class ChatFold(ConversationFold[RowLine]):
         """The path of a chat names it."""
         return self._source.session_id or session_id(self._source.path.rpartition("#")[2])
 
-    def read(self, context: Conversation, record: RowLine) -> None:
+    def read(self, context: ConversationContext, record: RowLine) -> None:
         """See `ConversationFold.read`."""
         message = _message_in(record)
         if record.table != BLOBS or message is None:
@@ -98,7 +98,7 @@ class ChatFold(ConversationFold[RowLine]):
         else:
             context.add_record(message.role, known=False)
 
-    def _read_input(self, context: Conversation, message: ChatMessage, identity: str) -> None:
+    def _read_input(self, context: ConversationContext, message: ChatMessage, identity: str) -> None:
         found = parts_of(message.content)
         texts = [part.text or "" for part, _ in found if part.type == "text"]
         parts: list[Part] = []
@@ -123,7 +123,7 @@ class ChatFold(ConversationFold[RowLine]):
             )
         )
 
-    def _origin_of(self, context: Conversation, message: ChatMessage, texts: list[str]) -> Origin:
+    def _origin_of(self, context: ConversationContext, message: ChatMessage, texts: list[str]) -> Origin:
         if _options(message).get("isSummary") is True:
             return Origin.COMPACTION
         if message.role == "system":
@@ -131,7 +131,7 @@ class ChatFold(ConversationFold[RowLine]):
         is_added = bool(texts) and texts[0].lstrip().startswith("<") and not any(map(is_typed, texts))
         return Origin.HARNESS if is_added and not context.state.turn else Origin.PROMPT
 
-    def _read_place(self, context: Conversation, text: str) -> None:
+    def _read_place(self, context: ConversationContext, text: str) -> None:
         """Read the folder and the branch in what Cursor says to the model about the user's machine."""
         folder, branch = _WORKSPACE.search(text), _BRANCH.search(text)
         if folder is not None and not context.state.turn:
@@ -139,7 +139,7 @@ class ChatFold(ConversationFold[RowLine]):
         if branch is not None and not context.state.turn:
             context.session.git_branch = branch["name"]
 
-    def _read_answer(self, context: Conversation, message: ChatMessage, identity: str) -> None:
+    def _read_answer(self, context: ConversationContext, message: ChatMessage, identity: str) -> None:
         parts = tuple(
             _answer_part(part, raw, f"{identity}.{number}")
             for number, (part, raw) in enumerate(parts_of(message.content))
@@ -155,7 +155,7 @@ class ChatFold(ConversationFold[RowLine]):
             )
         )
 
-    def _read_results(self, context: Conversation, message: ChatMessage, identity: str) -> None:
+    def _read_results(self, context: ConversationContext, message: ChatMessage, identity: str) -> None:
         for number, (part, _) in enumerate(parts_of(message.content)):
             if part.tool_call_id:
                 result = _result_of(part, f"{identity}.{number}")

@@ -16,7 +16,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from turnlog.agents.base import Source, StatelessFold
 from turnlog.agents.changes import Changes, Link
-from turnlog.agents.conversation import Conversation, ConversationFold, blocks_of
+from turnlog.agents.conversation import ConversationContext, ConversationFold, blocks_of
 from turnlog.agents.cursor import NAME, TURN_END
 from turnlog.agents.cursor.places import Place, place_of, session_id
 from turnlog.agents.cursor.tools import is_typed, kind_of, prompt_parts, time_in, written_time
@@ -102,7 +102,7 @@ class TranscriptFold(ConversationFold[TranscriptRecord]):
         """The file is named after its session."""
         return _session_of(self._source)
 
-    def read(self, context: Conversation, record: TranscriptRecord) -> None:
+    def read(self, context: ConversationContext, record: TranscriptRecord) -> None:
         """See `ConversationFold.read`."""
         _describe(context, self._place)
         if record.role == "user":
@@ -114,7 +114,7 @@ class TranscriptFold(ConversationFold[TranscriptRecord]):
         else:
             context.add_record(record.type or record.role or "", known=False)
 
-    def _read_input(self, context: Conversation, record: TranscriptRecord) -> None:
+    def _read_input(self, context: ConversationContext, record: TranscriptRecord) -> None:
         identity = context.position_id
         blocks = blocks_of(record.message.content if record.message is not None else UNSET, TranscriptBlock)
         results = [block for block, _ in blocks if block.type == "tool_result"]
@@ -146,7 +146,7 @@ class TranscriptFold(ConversationFold[TranscriptRecord]):
             )
         )
 
-    def _read_answer(self, context: Conversation, record: TranscriptRecord) -> None:
+    def _read_answer(self, context: ConversationContext, record: TranscriptRecord) -> None:
         identity, message = context.position_id, record.message or TranscriptMessage()
         blocks = blocks_of(message.content, TranscriptBlock)
         parts = [_answer_part(block, raw, f"{identity}.{number}") for number, (block, raw) in enumerate(blocks)]
@@ -198,7 +198,7 @@ def _result_of(block: TranscriptBlock, identity: str) -> ToolResult:
     )
 
 
-def _read_turn_end(context: Conversation, record: TranscriptRecord) -> None:
+def _read_turn_end(context: ConversationContext, record: TranscriptRecord) -> None:
     """Read why a turn has ended."""
     words = record.error or ""
     if record.status in _STOPPED or words.startswith(_STOPPED_WORDS):
@@ -214,7 +214,7 @@ def _session_of(source: Source) -> str:
     return source.session_id or session_id(Path(source.path).name.partition(".")[0])
 
 
-def _describe(context: Conversation, place: Place) -> None:
+def _describe(context: ConversationContext, place: Place) -> None:
     """Say where a session belongs: to a folder, and as a subagent to the session whose folder its file is in."""
     change = context.session
     if change.cwd is None and place.folder is not None:
@@ -239,7 +239,7 @@ class TextTranscriptFold(StatelessFold):
 
     def feed(self, data: bytes, offset: int) -> Changes:
         """See `turnlog.agents.base.Fold.feed`."""
-        context = Conversation(_session_of(self._source))
+        context = ConversationContext(_session_of(self._source))
         context.take(data, 0, len(data))
         context.report_replaced_bytes()
         text = data.decode(errors="surrogateescape")
@@ -266,7 +266,7 @@ def _clean(text: str) -> str:
     return text.encode(errors="surrogateescape").decode(errors="replace").strip("\n")
 
 
-def _read_piece(context: Conversation, role: str, piece: str) -> None:
+def _read_piece(context: ConversationContext, role: str, piece: str) -> None:
     identity, text = context.position_id, _clean(piece)
     if role == "user":
         parts = tuple(prompt_parts(text, identity, 0))

@@ -6,7 +6,7 @@ before 1.40 its text was apart too. `turnlog.agents.goose.messages` joins them.
 
 from __future__ import annotations
 
-from turnlog.agents.conversation import Conversation, ConversationFold
+from turnlog.agents.conversation import ConversationContext, ConversationFold
 from turnlog.agents.decoding import object_of, value_of
 from turnlog.agents.goose.database import HEADER, MESSAGES, session_id
 from turnlog.agents.goose.facts import model_of
@@ -23,7 +23,7 @@ class GooseFold(ConversationFold[RowLine]):
         """The path of the source names it."""
         return self._source.session_id or session_id(self._source.path.rpartition("#")[2])
 
-    def read(self, context: Conversation, record: RowLine) -> None:
+    def read(self, context: ConversationContext, record: RowLine) -> None:
         """See `ConversationFold.read`."""
         if record.table == HEADER:
             self._read_header(context, record)
@@ -33,7 +33,7 @@ class GooseFold(ConversationFold[RowLine]):
             context.report("the line is no row of a session")
             context.changes.counts.unreadable += 1
 
-    def _read_header(self, context: Conversation, record: RowLine) -> None:
+    def _read_header(self, context: ConversationContext, record: RowLine) -> None:
         # The row of the session is at hand only where the log is made.
         context.state.notes[TYPE] = str(row_of(record).get("session_type") or "")
         context.state.notes[MODEL] = model_of(record) or ""

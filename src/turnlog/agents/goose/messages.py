@@ -10,7 +10,7 @@ from zlib import crc32
 
 from msgspec import Raw
 
-from turnlog.agents.conversation import Conversation
+from turnlog.agents.conversation import ConversationContext
 from turnlog.agents.decoding import object_of, text_of, value_of
 from turnlog.agents.goose import NAME
 from turnlog.agents.goose.contents import (
@@ -97,7 +97,7 @@ class LoggedMessage(NamedTuple):
         return self.metadata.get("agentVisible") is not False
 
 
-def read_message(context: Conversation, logged: LoggedMessage) -> None:
+def read_message(context: ConversationContext, logged: LoggedMessage) -> None:
     """Add what a row says, and count it."""
     blocks = blocks_in(logged.content)
     if blocks is None:
@@ -122,7 +122,7 @@ def read_message(context: Conversation, logged: LoggedMessage) -> None:
         context.add_record(logged.role, known=False)
 
 
-def _read_results(context: Conversation, logged: LoggedMessage, results: Blocks) -> None:
+def _read_results(context: ConversationContext, logged: LoggedMessage, results: Blocks) -> None:
     for number, (block, _) in enumerate(results):
         call = block.id or ""
         identity = f"{call}:{logged.message_id(context.external_id)}.{number}"
@@ -132,7 +132,7 @@ def _read_results(context: Conversation, logged: LoggedMessage, results: Blocks)
 # -- what was said to the model
 
 
-def _read_input(context: Conversation, logged: LoggedMessage, blocks: Blocks) -> None:
+def _read_input(context: ConversationContext, logged: LoggedMessage, blocks: Blocks) -> None:
     identity, notes = logged.message_id(context.external_id), context.state.notes
     parts = tuple(part_of(block, raw, f"{identity}.{number}", logged.at) for number, (block, raw) in enumerate(blocks))
     origin = _origin_of(context, logged, parts)
@@ -165,7 +165,7 @@ def _read_input(context: Conversation, logged: LoggedMessage, blocks: Blocks) ->
     )
 
 
-def _origin_of(context: Conversation, logged: LoggedMessage, parts: tuple[Part, ...]) -> Origin:
+def _origin_of(context: ConversationContext, logged: LoggedMessage, parts: tuple[Part, ...]) -> Origin:
     if not logged.is_for_user:
         # A compaction hides from the model what was said before, and writes a summary that is for the model alone.
         is_summary = _COMPACTED in context.state.notes and logged.metadata.get("turnContext") is not True
@@ -196,7 +196,7 @@ def _text(parts: tuple[Part, ...]) -> str:
 # -- answers
 
 
-def _read_answer(context: Conversation, logged: LoggedMessage, blocks: Blocks) -> None:
+def _read_answer(context: ConversationContext, logged: LoggedMessage, blocks: Blocks) -> None:
     identity, notes = logged.message_id(context.external_id), context.state.notes
     index = _index_in(blocks)
     is_joined = _goes_on(context, logged, blocks, index)
@@ -224,7 +224,7 @@ def _read_answer(context: Conversation, logged: LoggedMessage, blocks: Blocks) -
 
 
 def _answer(
-    context: Conversation, logged: LoggedMessage, identity: str, parts: tuple[Part, ...], blocks: Blocks
+    context: ConversationContext, logged: LoggedMessage, identity: str, parts: tuple[Part, ...], blocks: Blocks
 ) -> Message:
     inference, used = (object_of(logged.metadata.get(name)) for name in ("inference", "usage"))
     error = next((block for block, _ in blocks if block.type == "error"), None)
@@ -264,7 +264,7 @@ def _index_in(blocks: Blocks) -> int | None:
     return next((index for index in reversed(found) if isinstance(index, int)), None)
 
 
-def _goes_on(context: Conversation, logged: LoggedMessage, blocks: Blocks, index: int | None) -> bool:
+def _goes_on(context: ConversationContext, logged: LoggedMessage, blocks: Blocks, index: int | None) -> bool:
     """Whether a row holds further calls of the newest answer, and not those of a new one."""
     notes = context.state.notes
     if "usage" in logged.metadata or not all(block.type in _CALLS for block, _ in blocks) or context.state.step == 0:

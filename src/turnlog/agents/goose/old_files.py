@@ -9,7 +9,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from turnlog.agents.base import Source, StatelessFold
 from turnlog.agents.changes import Changes
-from turnlog.agents.conversation import Conversation
+from turnlog.agents.conversation import ConversationContext
 from turnlog.agents.decoding import text_of
 from turnlog.agents.goose.contents import usage_of
 from turnlog.agents.goose.database import session_id
@@ -50,7 +50,7 @@ class GooseFileFold(StatelessFold):
 
     def feed(self, data: bytes, offset: int) -> Changes:
         """See `turnlog.agents.base.Fold.feed`."""
-        context = Conversation(self._session_id)
+        context = ConversationContext(self._session_id)
         for line in _LINES.read_into(context, data, offset, 1):
             if line.role is not None:
                 content = None if isinstance(line.content, UnsetType) else bytes(line.content)
@@ -62,7 +62,7 @@ class GooseFileFold(StatelessFold):
         return context.finish()
 
 
-def _read_facts(context: Conversation, line: FileLine) -> None:
+def _read_facts(context: ConversationContext, line: FileLine) -> None:
     change = context.session
     change.cwd = change.project_path = text_of(line.working_dir)
     if line.description and title_given(line.description):

@@ -13,7 +13,7 @@ import msgspec
 
 from turnlog.agents.base import SourceKind
 from turnlog.agents.changes import Link, MessageChange, Placement
-from turnlog.agents.conversation import Conversation, ConversationFold
+from turnlog.agents.conversation import ConversationContext, ConversationFold
 from turnlog.agents.grok_build import TURN_END
 from turnlog.agents.grok_build.calls import Call, call_at
 from turnlog.agents.grok_build.contents import (
@@ -112,7 +112,7 @@ class GrokBuildFold(ConversationFold[UpdateLine]):
         """The folder of the log names it."""
         return self._source.session_id or session_id("")
 
-    def read(self, context: Conversation, record: UpdateLine) -> None:
+    def read(self, context: ConversationContext, record: UpdateLine) -> None:
         """See `ConversationFold.read`."""
         params = record.params
         if params is None:
@@ -127,14 +127,14 @@ class GrokBuildFold(ConversationFold[UpdateLine]):
         else:
             context.add_record(params.update.kind, known=False)
 
-    def is_copied(self, context: Conversation, params: Params) -> bool:
+    def is_copied(self, context: ConversationContext, params: Params) -> bool:
         """Whether a fork has the line from another session: it keeps the id of its event."""
         named = params.meta.event_id or ""
         return not named.startswith(f"{context.external_id}-")
 
     # -- messages
 
-    def read_prompt(self, context: Conversation, params: Params) -> None:
+    def read_prompt(self, context: ConversationContext, params: Params) -> None:
         """Read a piece of a prompt. Its text and each of its pictures are lines."""
         notes, number = context.state.notes, str(params.update.meta.prompt_index)
         notes[_MODEL] = params.update.meta.model or ""
@@ -156,15 +156,15 @@ class GrokBuildFold(ConversationFold[UpdateLine]):
             context.add(message, is_copied=self.is_copied(context, params))
         notes[_PARTS] = str(first + 1)
 
-    def _prompt_id(self, context: Conversation, params: Params) -> str:
+    def _prompt_id(self, context: ConversationContext, params: Params) -> str:
         # Events are numbered anew when a session is resumed, so that the time belongs to the id.
         return f"{params.meta.event_id or context.position_id}@{params.meta.agent_timestamp_ms}"
 
-    def _origin(self, context: Conversation) -> Origin:
+    def _origin(self, context: ConversationContext) -> Origin:
         is_task = self._source.kind is SourceKind.SUBAGENT and not context.state.turn
         return Origin.SUBAGENT_PROMPT if is_task else Origin.PROMPT
 
-    def _note_prompt(self, context: Conversation, number: str) -> None:
+    def _note_prompt(self, context: ConversationContext, number: str) -> None:
         notes = context.state.notes
         notes[_PROMPT] = number
         notes.pop(_ANSWER, None)
@@ -174,7 +174,7 @@ class GrokBuildFold(ConversationFold[UpdateLine]):
             del notes[name]
         notes[f"{_BEFORE}{number}"] = context.state.leaf or ""
 
-    def read_answer(self, context: Conversation, params: Params) -> None:
+    def read_answer(self, context: ConversationContext, params: Params) -> None:
         """Read a thought, a text or a call of an answer."""
         update, notes, at = params.update, context.state.notes, time_of(params.meta.agent_timestamp_ms)
         identity = f"{params.meta.prompt_id or context.external_id}.{params.meta.stream_start_ms}"
@@ -203,7 +203,7 @@ class GrokBuildFold(ConversationFold[UpdateLine]):
                 notes[_ANSWERS] = f"{notes.get(_ANSWERS, '')} {identity}"
         notes[_ANSWER], notes[_PARTS] = identity, str(first + 1)
 
-    def read_call_update(self, context: Conversation, params: Params) -> None:
+    def read_call_update(self, context: ConversationContext, params: Params) -> None:
         """Read what became of a call."""
         update = params.update
         call = update.call_id or ""
@@ -227,7 +227,7 @@ class GrokBuildFold(ConversationFold[UpdateLine]):
 
     # -- turns
 
-    def read_turn_end(self, context: Conversation, params: Params) -> None:
+    def read_turn_end(self, context: ConversationContext, params: Params) -> None:
         """Read the end of a turn, with what it has used."""
         update, state = params.update, context.state
         at = time_of(params.meta.agent_timestamp_ms)
@@ -254,7 +254,7 @@ class GrokBuildFold(ConversationFold[UpdateLine]):
             # Another reading of these updates, beside the log of the home, may know the tokens of all answers.
             self._add_totals(context, params, update.usage, answers[0] if answers else None)
 
-    def _add_calls(self, context: Conversation, answers: list[str], used: TurnUsage | None) -> bool:
+    def _add_calls(self, context: ConversationContext, answers: list[str], used: TurnUsage | None) -> bool:
         """Add the tokens of the calls of a turn; False if the turn's own must count, because some are not known."""
         calls = {identity: self._call_of(identity) for identity in answers}
         known = {identity: call.used for identity, call in calls.items() if call is not None}
@@ -272,7 +272,7 @@ class GrokBuildFold(ConversationFold[UpdateLine]):
         began = identity.rpartition(".")[2]
         return call_at(self._source, int(began)) if began.isdecimal() else None
 
-    def _add_totals(self, context: Conversation, params: Params, used: TurnUsage, answer: str | None) -> None:
+    def _add_totals(self, context: ConversationContext, params: Params, used: TurnUsage, answer: str | None) -> None:
         # With subagents that ended within the turn it counts their calls too, and their own sessions count them again.
         if used.model_calls is None or used.num_turns is None or used.model_calls > used.num_turns:
             return
@@ -286,7 +286,7 @@ class GrokBuildFold(ConversationFold[UpdateLine]):
 
     # -- events
 
-    def read_rewind(self, context: Conversation, params: Params) -> None:
+    def read_rewind(self, context: ConversationContext, params: Params) -> None:
         """Read that the user went back to before a prompt."""
         state, at = context.state, time_of(params.meta.agent_timestamp_ms)
         before = state.notes.get(f"{_BEFORE}{params.update.target_prompt_index}")
@@ -304,7 +304,7 @@ class GrokBuildFold(ConversationFold[UpdateLine]):
             )
         )
 
-    def read_compaction(self, context: Conversation, params: Params) -> None:
+    def read_compaction(self, context: ConversationContext, params: Params) -> None:
         """Read a compaction. The summary is in a file of its own."""
         name = params.update.checkpoint_id or context.position_id
         at = time_of(params.meta.agent_timestamp_ms)
@@ -312,7 +312,7 @@ class GrokBuildFold(ConversationFold[UpdateLine]):
         context.state.is_branched = True
         context.changes.counts.events += 1
 
-    def read_subagent(self, context: Conversation, params: Params) -> None:
+    def read_subagent(self, context: ConversationContext, params: Params) -> None:
         """Read that a subagent began. The result of its call says which call it was."""
         child = params.update.child_session_id
         if child:

@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw
 
-from turnlog.agents.conversation import Conversation, ConversationFold
+from turnlog.agents.conversation import ConversationContext, ConversationFold
 from turnlog.agents.decoding import list_of, object_of, text_of
 from turnlog.agents.inspect_logs import NAME, SAMPLE_END
 from turnlog.agents.inspect_logs.contents import (
@@ -59,7 +59,7 @@ class SampleFold(ConversationFold[RowLine]):
         """The source has it; of a source by itself the path names it."""
         return self._source.session_id or f"{NAME}:{self._source.path.rpartition('#')[2]}"
 
-    def read(self, context: Conversation, record: RowLine) -> None:
+    def read(self, context: ConversationContext, record: RowLine) -> None:
         """See `ConversationFold.read`."""
         found = object_of(decoded(json_in(record, JSON) or b"null"))
         if record.table != SAMPLE or not found:
@@ -75,7 +75,7 @@ class SampleFold(ConversationFold[RowLine]):
 class _Reading:
     """One reading of a sample."""
 
-    def __init__(self, context: Conversation, sample: dict[str, Any], header: bytes) -> None:
+    def __init__(self, context: ConversationContext, sample: dict[str, Any], header: bytes) -> None:
         self._context = context
         self._attached = Attachments(object_of(sample.get("attachments")))
         self._sample = sample

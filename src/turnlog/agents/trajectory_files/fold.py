@@ -13,7 +13,7 @@ import msgspec
 
 from turnlog.agents.base import Source
 from turnlog.agents.changes import Changes, Diagnostic, Link
-from turnlog.agents.conversation import Conversation
+from turnlog.agents.conversation import ConversationContext
 from turnlog.agents.decoding import LineContext, fields_of, list_of, object_of, text_of, value_of
 from turnlog.agents.json_file import recover_items
 from turnlog.agents.jsonl import count_lines
@@ -129,7 +129,7 @@ class _Reading:
         """The session that has this one among its subagents."""
         self._above = above
         """That session, after those that have it among theirs."""
-        self._context = Conversation(session_id(external))
+        self._context = ConversationContext(session_id(external))
         self._context.changes = line.changes
         self._context.take(b"", line.position, line.length)
         self._position = 0

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from turnlog.agents.changes import Link
-from turnlog.agents.conversation import Conversation, ConversationFold
+from turnlog.agents.conversation import ConversationContext, ConversationFold
 from turnlog.agents.databases import Row
 from turnlog.agents.decoding import aware, list_of, object_of, text_of, value_of
 from turnlog.agents.jsonl import UNREADABLE
@@ -38,7 +38,7 @@ class ZedFold(ConversationFold[RowLine]):
         """The path of the source names it."""
         return self._source.session_id or session_id(self._source.path.rpartition("#")[2])
 
-    def read(self, context: Conversation, record: RowLine) -> None:
+    def read(self, context: ConversationContext, record: RowLine) -> None:
         """See `ConversationFold.read`."""
         if record.table == THREADS:
             _read_thread(context, record)
@@ -52,7 +52,7 @@ class ZedFold(ConversationFold[RowLine]):
 # -- the row
 
 
-def _read_thread(context: Conversation, record: RowLine) -> None:
+def _read_thread(context: ConversationContext, record: RowLine) -> None:
     row, facts = row_of(record), object_of(value_of(json_in(record, "data") or b"null"))
     if isinstance(row.get("data"), bytes):
         context.report("the thread cannot be decompressed or is no JSON")
@@ -79,7 +79,7 @@ def _read_thread(context: Conversation, record: RowLine) -> None:
     context.changes.counts.events += 1
 
 
-def _add_parent(context: Conversation, row: Row, facts: dict[str, Any]) -> None:
+def _add_parent(context: ConversationContext, row: Row, facts: dict[str, Any]) -> None:
     started = object_of(facts.get("subagent_context"))
     parent = text_of(started.get("parent_thread_id")) or text_of(row.get("parent_id"))
     if parent is None or session_id(parent) == context.session_id:
@@ -100,7 +100,7 @@ def _time_of(value: object) -> datetime | None:
 # -- messages
 
 
-def _read_message(context: Conversation, text: str) -> None:
+def _read_message(context: ConversationContext, text: str) -> None:
     number = int(context.state.notes.get(_NUMBER, "0"))
     context.state.notes[_NUMBER] = str(number + 1)
     try:
@@ -123,13 +123,13 @@ def _read_message(context: Conversation, text: str) -> None:
         context.add_record(kind, known=kind == _RESUME)
 
 
-def _add_prompt(context: Conversation, identity: str, parts: tuple[Part, ...]) -> None:
+def _add_prompt(context: ConversationContext, identity: str, parts: tuple[Part, ...]) -> None:
     is_task = _CHILD in context.state.notes and not context.state.turn
     origin = Origin.SUBAGENT_PROMPT if is_task else Origin.PROMPT
     context.add(Message(id=identity, role="user", parts=parts, origin=origin))
 
 
-def _add_answer(context: Conversation, identity: str, parts: tuple[Part, ...], message: dict[str, Any]) -> None:
+def _add_answer(context: ConversationContext, identity: str, parts: tuple[Part, ...], message: dict[str, Any]) -> None:
     model = context.state.notes.get(_MODEL) or None
     context.add(Message(id=identity, role="assistant", parts=parts, model=model))
     answered = object_of(message.get("tool_results"))
@@ -148,7 +148,7 @@ def _add_answer(context: Conversation, identity: str, parts: tuple[Part, ...], m
                 )
 
 
-def _read_old(context: Conversation, message: dict[str, Any], identity: str) -> None:
+def _read_old(context: ConversationContext, message: dict[str, Any], identity: str) -> None:
     """Read a message of versions before 0.3 of the format: segments, calls and results apart."""
     parts = tuple(_old_parts(message, identity))
     role = message.get("role")

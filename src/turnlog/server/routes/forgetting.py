@@ -37,5 +37,5 @@ def forget_session(request: Request, context: ContextOf, session_id: str, body: 
     store = context.store
     plan = store.plan_forgetting(session_id) if body.dry_run else store.forget(session_id)
     if not body.dry_run:
-        context.hub.wake()
+        context.live_topics.wake()
     return write(request, ForgetResponse.of(plan, forgotten=not body.dry_run))

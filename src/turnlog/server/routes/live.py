@@ -21,7 +21,7 @@ from turnlog.hooks.send import LIMIT, LONGEST_TASK, task_of
 from turnlog.server.bodies import read_body
 from turnlog.server.context import Context, ContextOf, LocalContextOf
 from turnlog.server.errors import InvalidParameterError
-from turnlog.server.live import KEEP_ALIVE, Hub, LaggedError, word
+from turnlog.server.live import KEEP_ALIVE, LaggedError, LiveTopics, word
 from turnlog.server.openapi import accepts_with, streams
 from turnlog.server.responses import ChangePlace, HookResponse, SessionsUpdate, SessionUpdate
 from turnlog.server.routes.messages import EventsQuery
@@ -63,15 +63,17 @@ def _last_event(request: Request, query: EventsQuery) -> int | None:
 async def _stream(context: Context, session_id: str | None, after: int | None) -> Response:
     # Before the answer begins, and in a thread: a database may not answer, or not at once.
     last_change = await run_in_threadpool(context.store.last_change)
-    events = _events(context.hub, session_id, after, last_change)
+    events = _events(context.live_topics, session_id, after, last_change)
     return StreamingResponse(events, headers=_HEADERS, media_type="text/event-stream")
 
 
-async def _events(hub: Hub, session_id: str | None, after: int | None, last_change: int) -> AsyncGenerator[bytes]:
-    with hub.watch(session_id, last_change) as reader:
+async def _events(
+    topics: LiveTopics, session_id: str | None, after: int | None, last_change: int
+) -> AsyncGenerator[bytes]:
+    with topics.watch(session_id, last_change) as reader:
         now = reader.sequence
         if after is not None:
-            yield await run_in_threadpool(hub.replay, session_id, after, now)
+            yield await run_in_threadpool(topics.replay, session_id, after, now)
         yield word("ready", now)
         while True:
             try:

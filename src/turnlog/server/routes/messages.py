@@ -22,7 +22,7 @@ from turnlog.model.codec import encode
 from turnlog.replay import replay, timed
 from turnlog.server.context import ContextOf, json_response, not_modified, window_response, write
 from turnlog.server.errors import judging
-from turnlog.server.live import Hub, LaggedError
+from turnlog.server.live import LaggedError, LiveTopics
 from turnlog.server.openapi import CHUNKS, responds_with
 from turnlog.server.responses import (
     EventRecords,
@@ -251,11 +251,13 @@ async def get_chat_stream(context: ContextOf, session_id: str, query: Annotated[
     if tail is None:
         return Response(status_code=204)
     last_change = await run_in_threadpool(context.store.last_change)
-    return UIMessageStreamResponse(_stream(context.hub, session_id, tail, query.version, last_change))
+    return UIMessageStreamResponse(_stream(context.live_topics, session_id, tail, query.version, last_change))
 
 
-async def _stream(hub: Hub, session_id: str, tail: Tail, version: Version, last_change: int) -> AsyncGenerator[bytes]:
-    with hub.watch(session_id, last_change) as reader:
+async def _stream(
+    topics: LiveTopics, session_id: str, tail: Tail, version: Version, last_change: int
+) -> AsyncGenerator[bytes]:
+    with topics.watch(session_id, last_change) as reader:
 
         async def wait(_: float) -> bool:
             try:

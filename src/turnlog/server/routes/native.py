@@ -98,7 +98,7 @@ def save_messages(request: Request, context: ContextOf, session_id: str, data: B
     context.store.session(session_id)
     with judging("messages"):
         context.store.save_messages(session_id, body.messages, retracted=body.retracted)
-    context.hub.wake()
+    context.live_topics.wake()
     found = [place for message in body.messages for place in context.store.memberships(message.id)]
     return write(request, MembershipsResponse(items=[place for place in found if place.session_id == session_id]))
 
@@ -117,7 +117,7 @@ def save_tool_call(request: Request, context: ContextOf, session_id: str, data: 
     context.store.session(session_id)
     with judging("call"):
         message = context.store.save_tool_call(session_id, body.message_id, body.call)
-    context.hub.wake()
+    context.live_topics.wake()
     memberships = context.store.memberships(body.message_id)
     return write(request, {"message": msgspec.Raw(encode(message)), "memberships": memberships})
 
@@ -144,12 +144,12 @@ def delete_session(context: ContextOf, session_id: str) -> Response:
     if not context.store.session(session_id).native:
         raise HTTPException(409, f"{session_id} comes from logs: `turnlog forget` removes it")
     context.store.forget(session_id)
-    context.hub.wake()
+    context.live_topics.wake()
     return Response(status_code=204)
 
 
 def _item(request: Request, context: Context, session_id: str) -> Response:
-    context.hub.wake()
+    context.live_topics.wake()
     (item,) = context.items.of([context.store.session(session_id)])
     return write(request, item)
 

@@ -59,5 +59,5 @@ def patch_project(request: Request, context: ContextOf, body: ProjectBody) -> Re
         project = store.merge_projects(body.path, body.merged_into)
     elif "merged_into" in body.model_fields_set:
         project = store.split_project(body.path)
-    context.hub.wake()
+    context.live_topics.wake()
     return write(request, project)

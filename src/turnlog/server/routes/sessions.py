@@ -217,7 +217,7 @@ def patch_session(request: Request, context: ContextOf, session_id: str, body: A
     """Change what is said about a session: its title, star, tags, note, pinned messages, and whether it is archived."""
     context.require_own(session_id)
     context.store.annotate(session_id, **body.to_change())
-    context.hub.wake()
+    context.live_topics.wake()
     (item,) = context.items.of([context.store.session(session_id)])
     return write(request, item)
 

@@ -68,5 +68,5 @@ def delete_task(context: ContextOf, task_id: str) -> Response:
     """Delete a task; its sessions stay, in no task."""
     context.require_own_task(task_id)
     context.store.delete_task(task_id, user=context.user)
-    context.hub.wake()
+    context.live_topics.wake()
     return Response(status_code=204)

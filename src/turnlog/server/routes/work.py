@@ -87,7 +87,7 @@ def hand_over(request: Request, context: ContextOf, session_id: str, body: Hando
         written = planned.write()
     except HandoffError as error:
         raise HTTPException(409, str(error)) from error
-    context.hub.wake()
+    context.live_topics.wake()
     return write(
         request,
         HandoffResponse(

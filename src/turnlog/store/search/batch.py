@@ -132,7 +132,7 @@ class IndexBatch:
         self._blocks = Blocks(search, before.displacement)
         self._newest_key = self._blocks.newest_key()
         self._seen: set[int] = set()
-        self._homes = HomeSessions(search)
+        self._home_sessions = HomeSessions(search)
         self._prefixes: dict[tuple[int, str, str], dict[tuple[int, int, str], bytes]] = defaultdict(dict)
         self._new_blocks: list[DocumentBlock] = []
         self._changed_blocks: list[DocumentBlock] = []
@@ -155,12 +155,12 @@ class IndexBatch:
         if known:
             self._update(row, known)
         else:
-            self._homes.settle(row.home, row.project)
+            self._home_sessions.settle(row.home, row.project)
             self._insert(row, self._texts(row))
 
     def set_project(self, session_key: int, project_key: int | None) -> None:
         """Replace the project marker of a session's indexed documents."""
-        old_and_new = self._homes.set_project(session_key, project_key)
+        old_and_new = self._home_sessions.set_project(session_key, project_key)
         # A marker is a word of each document: FTS5 changes it only document by document.
         if old_and_new is not None:
             for slot in slots_of(self._blocks.of_home(session_key)):
@@ -184,16 +184,16 @@ class IndexBatch:
     def move_home(self, message_key: int, home: int, project_key: int | None) -> None:
         """Mark a message's documents with another of its sessions, which becomes their home."""
         known = self._blocks.of_message(message_key)
-        self._homes.settle(home, project_key)
-        self._homes.settle(known[0].home, None)
-        old, new = self._homes.markers(known[0].home), self._homes.markers(home)
+        self._home_sessions.settle(home, project_key)
+        self._home_sessions.settle(known[0].home, None)
+        old, new = self._home_sessions.markers(known[0].home), self._home_sessions.markers(home)
         for slot in slots_of(known):
             self._postings.replace_markers(slot.id, old, new, is_fresh=slot.block.is_fresh)
         self._changed_blocks += [block._replace(home=home) for block in known]
 
     def drop_home(self, session_key: int) -> None:
         """Forget a home, because no document is marked with it any more."""
-        self._homes.drop(session_key)
+        self._home_sessions.drop(session_key)
 
     def write(self) -> None:
         """Write everything collected, and the progress of the index."""
@@ -245,7 +245,7 @@ class IndexBatch:
         """The markers for filters, which precede a document's words."""
         kind = kind_marker(self._kinds.ensure(row.agent, row.role, document.field))
         tool = [tool_marker(document.tool)] if document.tool else []
-        found = [kind, *self._homes.markers(row.home), *tool, *flag_markers(flags), ""]
+        found = [kind, *self._home_sessions.markers(row.home), *tool, *flag_markers(flags), ""]
         prefix = " ".join(found).encode()
         self._prefixes[row.home, row.agent, row.role][document.field, flags, document.tool] = prefix
         return prefix
@@ -254,7 +254,7 @@ class IndexBatch:
 
     def _as_marked(self, row: MessageToIndex, block: DocumentBlock) -> MessageToIndex:
         """The row with the home and role with which its documents are marked."""
-        self._homes.settle(block.home, row.project)
+        self._home_sessions.settle(block.home, row.project)
         return msgspec.structs.replace(row, home=block.home, role=ROLES[block.role])
 
     def _update(self, row: MessageToIndex, known: list[DocumentBlock]) -> None:

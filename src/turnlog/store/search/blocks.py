@@ -274,9 +274,9 @@ class HomeSessions:
             return
         # FTS5 deletes a document by exactly the words that it was given. So its markers name the project of that time,
         # whatever the session's project is now.
-        known = self._search.execute("SELECT project_key FROM homes WHERE session_key = ?", (home,)).fetchone()
+        known = self._search.execute("SELECT project_key FROM home_sessions WHERE session_key = ?", (home,)).fetchone()
         if known is None:
-            self._search.execute("INSERT INTO homes (session_key, project_key) VALUES (?, ?)", (home, project))
+            self._search.execute("INSERT INTO home_sessions (session_key, project_key) VALUES (?, ?)", (home, project))
             known = (project,)
         self._projects[home] = known[0]
 
@@ -286,16 +286,16 @@ class HomeSessions:
 
     def set_project(self, home: int, project: int | None) -> tuple[list[str], list[str]] | None:
         """Set the project of a home; return the old and the new marker, None if nothing must be marked again."""
-        known = self._search.execute("SELECT project_key FROM homes WHERE session_key = ?", (home,)).fetchone()
+        known = self._search.execute("SELECT project_key FROM home_sessions WHERE session_key = ?", (home,)).fetchone()
         if known is None or known[0] == project:
             return None
-        self._search.execute("UPDATE homes SET project_key = ? WHERE session_key = ?", (project, home))
+        self._search.execute("UPDATE home_sessions SET project_key = ? WHERE session_key = ?", (project, home))
         self._projects[home] = project
         return _project_marker(known[0]), _project_marker(project)
 
     def drop(self, home: int) -> None:
         """Forget a home, because no document is marked with it any more."""
-        self._search.execute("DELETE FROM homes WHERE session_key = ?", (home,))
+        self._search.execute("DELETE FROM home_sessions WHERE session_key = ?", (home,))
 
 
 def _project_marker(project_key: int | None) -> list[str]:

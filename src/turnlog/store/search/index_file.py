@@ -60,7 +60,7 @@ TABLES = (
     "CREATE INDEX documents_by_message ON documents (message_key, home)",
     # Covers what ranking wants to know of every match: a third of the pages of the table.
     "CREATE INDEX documents_by_block ON documents (block, message_key, home, role)",
-    "CREATE TABLE homes (session_key INTEGER PRIMARY KEY, project_key INTEGER) STRICT",
+    "CREATE TABLE home_sessions (session_key INTEGER PRIMARY KEY, project_key INTEGER) STRICT",
     "CREATE TABLE kinds (key INTEGER PRIMARY KEY, agent TEXT NOT NULL, role TEXT NOT NULL, field INTEGER NOT NULL,"
     " UNIQUE (agent, role, field)) STRICT",
     # How far the store's changes are indexed, which store it was, and the largest distance of a block from its time.

@@ -324,7 +324,7 @@ class Planner:
         # Messages shared with a session of the project may be marked with a home in another project.
         homes = self._keys(
             "SELECT DISTINCT d.home FROM sessions s JOIN memberships x ON x.session_key = s.key"
-            " JOIN documents d ON d.message_key = x.message_key JOIN homes h ON h.session_key = d.home"
+            " JOIN documents d ON d.message_key = x.message_key JOIN home_sessions h ON h.session_key = d.home"
             f" WHERE s.shares = 1 AND s.project_key IN ({sql_list(projects)})"
             f" AND (h.project_key IS NULL OR h.project_key NOT IN ({sql_list(projects)}))"
         )
