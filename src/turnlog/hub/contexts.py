@@ -197,7 +197,7 @@ class Contexts:
             return found
 
     def _drop_idle(self) -> None:
-        for key in [key for key, each in self._known.items() if not each.hub.topics][: MOST_CONTEXTS // 10]:
+        for key in [key for key, each in self._known.items() if not each.live_topics.topics][: MOST_CONTEXTS // 10]:
             self._known.pop(key).close()
 
     def wake(self, team: int) -> None:
@@ -205,18 +205,18 @@ class Contexts:
         self.replicas.wake(team)
         with self._lock:
             found = [each for caller, each in self._known.items() if caller.team_key == team]
-        watched = [each for each in found if each.hub.topics]
+        watched = [each for each in found if each.live_topics.topics]
         if watched:
             self._end_streams(team, watched)
         for each in found:
-            each.hub.wake()
+            each.live_topics.wake()
 
     def end_streams(self) -> None:
         """End all streams: they have no end of their own."""
         with self._lock:
             known = list(self._known.values())
         for each in known:
-            each.hub.close()
+            each.live_topics.close()
 
     def close(self) -> None:
         """End all streams and threads."""
