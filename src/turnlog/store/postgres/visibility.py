@@ -66,10 +66,15 @@ def _where(table: str, condition: str, how: str = "") -> str:
 # The newest of a million rows are few: the members of all sessions would be read for them.
 _OF_MESSAGE: Final = _where("memberships", "x.message_key = t.message_key", _ROW_BY_ROW)
 _OF_SOURCE: Final = _where("sources", "x.key = t.source_key")
+# A file may have nothing but events, as one that was cut off.
 _OWN_SOURCE: Final = (
     f"EXISTS (SELECT 1 FROM {SCHEMA}.session_owners o WHERE o.team_key = t.team_key AND o.owner_user = {_WHO}"
-    f" AND o.session_key IN (SELECT m.session_key FROM {SCHEMA}.memberships m"
-    " WHERE m.team_key = t.team_key AND m.source_key = t.source_key))"
+    " AND o.session_key IN ("
+    + " UNION ALL ".join(
+        f"SELECT x.session_key FROM {SCHEMA}.{table} x WHERE x.team_key = t.team_key AND x.source_key = t.source_key"
+        for table in ("memberships", "events")
+    )
+    + "))"
 )
 _OF_SESSION: Final = _of_session("session_key")
 
