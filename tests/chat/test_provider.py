@@ -560,6 +560,66 @@ def test_a_key_that_a_provider_repeats_in_its_stream_is_not_on_the_page(caplog: 
     assert TOKEN not in caplog.text
 
 
+def test_an_exception_of_a_client_stays_what_it_is_and_a_failed_request_is_sent_again() -> None:
+    """httpx raises RuntimeError where somebody asks for a request that was never set."""
+    sent: list[Exception] = []
+
+    async def send(body: dict[str, Any]) -> AsyncGenerator[bytes, None]:
+        sent.append(httpx.ReadTimeout("slow"))
+        raise sent[-1]
+        yield b""
+
+    async def run() -> None:
+        options = RequestOptions(model="claude-x", max_tokens=100)
+        runtime = ProviderRuntime("anthropic", options, send, retry=Retry(times=1, seconds=0))
+        chat = Chat(runtime, error_text=lambda error: type(error).__name__)
+        assert b"ReadTimeout" in await drain(await chat.post(post()))
+
+    asyncio.run(run())
+    assert len(sent) == 2
+
+
+def test_a_key_that_a_wrapped_exception_repeats_is_not_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    def refused() -> Exception:
+        try:
+            raise _refused_by_httpx()
+        except httpx.HTTPStatusError as error:
+            wrapped = RuntimeError(error.response.text)
+            wrapped.__cause__ = error
+            return wrapped
+
+    async def run() -> None:
+        await drain(await _refusing(refused).post(post()))
+
+    asyncio.run(run())
+    assert "your credit is used up" in caplog.text
+    assert "bearer-456" not in caplog.text
+
+
+def test_a_key_of_which_only_a_piece_has_come_is_not_in_the_log(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MY_API_KEY", OWN)
+
+    class Body:
+        length = 200
+
+        def peek(self, size: int) -> bytes:
+            return f"bad key {OWN[:-2]}".encode()
+
+    def refused() -> Exception:
+        error = OSError("401")
+        vars(error).update(fp=Body(), status=401)
+        return error
+
+    async def run() -> None:
+        await drain(await _refusing(refused).post(post()))
+
+    asyncio.run(run())
+    assert "bad key" in caplog.text
+    assert OWN[:-2] not in caplog.text
+
+
 def test_refusals_whose_body_never_comes_hold_up_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
     """Threads of `asyncio.to_thread` are few: requests and tools run in them."""
     monkeypatch.setattr(refusals, "_SECONDS", 0.01)

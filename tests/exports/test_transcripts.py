@@ -142,6 +142,18 @@ def test_secrets_are_masked_and_a_folder_of_other_files_is_left_alone(store: Pat
             write_transcripts(opened, tmp_path / "made", ["plain:s"])
 
 
+def test_an_index_that_is_elsewhere_is_not_emptied(store: Path, tmp_path: Path) -> None:
+    theirs, out = tmp_path / "theirs", tmp_path / "out"
+    theirs.mkdir()
+    (theirs / "a.idx").write_text("theirs")
+    with open_store(store) as opened:
+        write_transcripts(opened, out, [])
+        (out / "_index").symlink_to(theirs)
+        with pytest.raises(ConflictError, match="has _index, which no such export has written"):
+            write_transcripts(opened, out, [])
+    assert (theirs / "a.idx").read_text() == "theirs"
+
+
 def test_transcripts_and_an_index_of_others_stay_as_they_are(store: Path, tmp_path: Path) -> None:
     others = tmp_path / "others"
     (others / "_index").mkdir(parents=True)

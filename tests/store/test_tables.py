@@ -20,7 +20,7 @@ from turnlog.model import Message, Origin, TextPart, ToolCallPart, ToolKind
 from turnlog.server.sample import LOGS
 from turnlog.store import connect_sql, open_store
 from turnlog.store.base import SessionFilter, Store
-from turnlog.store.sqlite.tables import TABLES, write_tables
+from turnlog.store.sqlite.tables import TABLES, WrittenTable, write_tables
 from turnlog.sync.syncer import sync
 
 # Neither has types of its own.
@@ -217,10 +217,36 @@ def test_files_of_others_with_the_names_of_an_export_stay_as_they_are(
     assert [(each.name, each.read_bytes()) for each in others.iterdir()] == [(name, before)]
 
 
-def test_what_a_killed_export_left_is_replaced(store_path: Path, tmp_path: Path) -> None:
+def test_what_a_killed_export_left_is_removed(store_path: Path, tmp_path: Path) -> None:
     write_tables(store_path, tmp_path / "out", [])
-    (tmp_path / "out" / "parts.parquet").replace(tmp_path / "out" / "parts.parquet.turnlog-part")
+    (tmp_path / "out" / "parts.parquet").replace(tmp_path / "out" / "parts.parquet.x1_y.turnlog-part")
     write_tables(store_path, tmp_path / "out", [])
+    assert not list((tmp_path / "out").glob("*.turnlog-part"))
+
+
+@pytest.mark.parametrize("name", ["parts.parquet.turnlog-part", "parts.parquet.x1_y.turnlog-part"])
+def test_a_link_is_never_written_through(name: str, store_path: Path, tmp_path: Path) -> None:
+    (tmp_path / "theirs").write_text("mine")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / name).symlink_to(tmp_path / "theirs")
+    with pytest.raises(ConflictError, match=f"has {name}, which no such export has written"):
+        write_tables(store_path, tmp_path / "out", [])
+    assert (tmp_path / "theirs").read_text() == "mine"
+
+
+def test_two_exports_at_once_leave_whole_tables(store_path: Path, tmp_path: Path) -> None:
+    written: list[list[WrittenTable]] = []
+
+    def write_another(done: int, total: int) -> None:
+        if not written:
+            written.append([])
+            written.append(write_tables(store_path, tmp_path / "out"))
+
+    (tmp_path / "out").mkdir()
+    written.append(write_tables(store_path, tmp_path / "out", on_progress=write_another))
+    _, first, second = written
+    assert [table.rows for table in first] == [table.rows for table in second]
+    assert [polars.read_parquet(table.path).height for table in second] == [table.rows for table in second]
     assert not list((tmp_path / "out").glob("*.turnlog-part"))
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input, OptionList, Static
+from textual.worker import WorkerCancelled
 
 from turnlog.errors import NotFoundError
 from turnlog.server.sample import LOGS
@@ -71,7 +73,11 @@ def drive(store_path: Path, act: Act, size: tuple[int, int] = (80, 24)) -> Turnl
 async def settled(pilot: AppPilot, app: TurnlogApp) -> None:
     """Wait until timers and threads that keys have started are done."""
     await pilot.pause(0.1)
-    await app.workers.wait_for_complete()  # pyright: ignore[reportUnknownMemberType]  # workers of any result
+    while len(app.workers):
+        # A worker that another one replaces is cancelled meanwhile.
+        with suppress(WorkerCancelled):
+            await app.workers.wait_for_complete()  # pyright: ignore[reportUnknownMemberType]  # workers of any result
+        await pilot.pause()
     await pilot.pause()
 
 

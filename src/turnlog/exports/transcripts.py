@@ -52,8 +52,7 @@ def write_transcripts(
         ConflictError: Something in the folder is not of an earlier such export.
         OSError: It cannot be written.
     """
-    # An index beside no transcripts of ours is of others.
-    prepare_folder(folder, [FILE], lambda entry: entry.name == _OF_SCOUT and (folder / FILE).exists())
+    prepare_folder(folder, [FILE], _is_index)
     losses: Counter[str] = Counter()
     redactor = learned_redactor(store, *map(store.session, session_ids)) if redact else None
     with TableWriter(folder / FILE, dict(COLUMNS), None) as writer:
@@ -66,5 +65,12 @@ def write_transcripts(
     on_progress(len(session_ids), len(session_ids))
     for index in sorted((folder / _OF_SCOUT).glob("*.idx")):
         # It says what the file before had.
-        index.unlink()
+        if index.is_file() or index.is_symlink():
+            index.unlink()
     return WrittenTranscripts(WrittenTable("transcripts", writer.path, writer.rows, writer.publish()), losses)
+
+
+def _is_index(entry: Path) -> bool:
+    """Whether it is Scout's index of our transcripts: one beside no transcripts, or elsewhere, is of others."""
+    is_folder = entry.is_dir() and not entry.is_symlink()
+    return entry.name == _OF_SCOUT and is_folder and entry.with_name(FILE).exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from threading import BoundedSemaphore, Thread
@@ -57,14 +58,23 @@ def without_keys(text: str, keys: Iterable[str] = ()) -> str:
     return mask_text(text)
 
 
-def hide_keys(error: Exception) -> None:
+def hide_keys(error: BaseException) -> None:
     """Take keys out of what an exception says, and what led to it: its log has the address, which may have a key."""
     keys = list(_keys_of(error))
-    each: BaseException | None = error
+    for each in _chain(error):
+        args = tuple([without_keys(arg, keys) if isinstance(arg, str) else arg for arg in each.args])
+        if args != each.args:
+            with suppress(AttributeError):  # A class of the caller's may not let them be set.
+                each.args = args
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """An exception, and those that led to it."""
     seen = set[int]()
+    each: BaseException | None = error
     while each is not None and id(each) not in seen:
         seen.add(id(each))
-        each.args = tuple([without_keys(arg, keys) if isinstance(arg, str) else arg for arg in each.args])
+        yield each
         each = each.__cause__ or each.__context__
 
 
@@ -102,24 +112,47 @@ def _body_of(error: Exception) -> str | bytes | None:
     response = getattr(error, "response", None)
     if response is not None:
         text = getattr(response, "text", None)
-        return text[:MOST_BYTES] if isinstance(text, str) else None
+        return _cut(text, len(text)) if isinstance(text, str) else None
     # urllib: looked at without taking it away from who handles the exception later.
-    peek = getattr(getattr(error, "fp", None), "peek", None)
-    return cast("bytes", peek(MOST_BYTES))[:MOST_BYTES] if callable(peek) else None
+    file = getattr(error, "fp", None)
+    peek = getattr(file, "peek", None)
+    if not callable(peek):
+        return None
+    body = cast("bytes", peek(MOST_BYTES))
+    return _cut(body.decode(errors="replace"), cast("int | None", getattr(file, "length", None)), len(body))
 
 
-def _keys_of(error: Exception) -> Iterator[str]:
-    """The keys with which a request was sent, as far as its exception knows it: in headers, or in the address."""
-    request = getattr(error, "request", None) or getattr(getattr(error, "response", None), "request", None)
-    headers: Any = getattr(request, "headers", None)
-    if isinstance(headers, Mapping):
-        yield from _secret_values(cast("Mapping[str, str]", headers))
-    address = str(getattr(request, "url", None) or getattr(error, "url", None) or "")
-    for written in urlsplit(address).query.split("&"):
-        name, _, value = written.partition("=")
-        # In the message as it is written, and decoded where a provider repeats it.
-        yield from _secret_values({name: value})
-        yield from _secret_values({name: unquote_plus(value)})
+def _cut(text: str, whole: int | None, found: int | None = None) -> str:
+    """The beginning of a text, without the word in which it may have been cut: a piece of a key is not known as one."""
+    if len(text) <= MOST_BYTES and whole == (len(text) if found is None else found):
+        return text
+    return _LAST_WORD.sub("…", text[:MOST_BYTES])
+
+
+_LAST_WORD: Final = re.compile(r"[^\s\"'<>,;]*\Z")
+
+
+def _keys_of(error: BaseException) -> Iterator[str]:
+    """The keys with which a request was sent, as far as exceptions know it: in headers, or in the address."""
+    for each in _chain(error):
+        request = _attribute(each, "request") or _attribute(_attribute(each, "response"), "request")
+        headers = _attribute(request, "headers")
+        if isinstance(headers, Mapping):
+            yield from _secret_values(cast("Mapping[str, str]", headers))
+        address = str(_attribute(request, "url") or _attribute(each, "url") or "")
+        for written in urlsplit(address).query.split("&"):
+            name, _, value = written.partition("=")
+            # In the message as it is written, and decoded where a provider repeats it.
+            yield from _secret_values({name: value})
+            yield from _secret_values({name: unquote_plus(value)})
+
+
+def _attribute(value: object, name: str) -> Any:
+    """None too where it cannot be had: httpx raises RuntimeError for a request that was never set."""
+    try:
+        return getattr(value, name, None)
+    except Exception:
+        return None
 
 
 def _keys_of_environment() -> Iterator[str]:

@@ -6,12 +6,14 @@ docs/reference/tables.md lists the columns. Needs the extra `turnlog[parquet]`.
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from errno import ENOTDIR
 from importlib import import_module
 from pathlib import Path
+from tempfile import mkstemp
 from typing import Any, Final, Literal, NamedTuple, Protocol, cast
 
 import msgspec
@@ -22,7 +24,7 @@ from turnlog.errors import ConflictError, NotFoundError
 from turnlog.model import FilePart, Message, Part, ReasoningPart, TextPart, ToolCallPart, ToolResult
 from turnlog.model.codec import encode
 from turnlog.model.message import part_ids
-from turnlog.platforms.files import BINARY
+from turnlog.platforms.files import BINARY, lock
 from turnlog.redact import Redactor
 from turnlog.store import bodies
 from turnlog.store.connection import connect
@@ -187,13 +189,28 @@ def prepare_folder(folder: Path, tables: Iterable[str], is_other_known: Callable
         raise NotADirectoryError(ENOTDIR, "is a file: name a folder for the tables", str(folder))
     folder.mkdir(parents=True, exist_ok=True)
     tables = frozenset(tables)
+    left: list[Path] = []
     for entry in sorted(folder.iterdir()):
-        name = entry.name.removesuffix(UNFINISHED)
-        is_unfinished = name != entry.name
-        if not (is_unfinished or _is_written_table(entry) if name in tables else is_other_known(entry)):
+        unfinished = _UNFINISHED_NAME.fullmatch(entry.name)
+        if unfinished is not None and unfinished[1] in tables and entry.is_file() and not entry.is_symlink():
+            left.append(entry)
+        elif not (_is_written_table(entry) if entry.name in tables else is_other_known(entry)):
             raise ConflictError(
                 f"{folder} has {entry.name}, which no such export has written: name a folder of its own"
             )
+    for entry in left:
+        _remove_unfinished(entry)
+
+
+def _remove_unfinished(part: Path) -> None:
+    """Delete what a killed export left; one that is still being written has a lock."""
+    descriptor = os.open(part, os.O_RDWR | BINARY)
+    try:
+        is_left = lock(descriptor)
+    finally:
+        os.close(descriptor)
+    if is_left:
+        part.unlink(missing_ok=True)
 
 
 def _is_written_table(path: Path) -> bool:
@@ -354,8 +371,11 @@ _SAID: Final = frozenset(
 _JSON: Final = frozenset(("content", "input", "tags"))
 """Those of JSON; an input may be another text."""
 
-UNFINISHED: Final = ".turnlog-part"
-"""The end of the name of a file that is being written. What a killed export left has no metadata to know it by."""
+_UNFINISHED: Final = ".turnlog-part"
+"""The end of the name of a file that is being written: before it is what makes the name unique, before that the table's
+name. What a killed export left has no metadata to know it by."""
+
+_UNFINISHED_NAME: Final = re.compile(rf"(.+)\.\w+{re.escape(_UNFINISHED)}")
 
 _MARK, _MARKED = b"written_by", b"turnlog export"
 """Metadata of each file, by which the next export knows that it may replace it."""
@@ -423,8 +443,11 @@ class TableWriter:
 
     def __enter__(self) -> TableWriter:
         """Open the file beside the one that it will replace."""
-        part = self.path.with_name(self.path.name + UNFINISHED)
-        self._file = os.fdopen(os.open(part, os.O_WRONLY | BINARY | os.O_CREAT | os.O_TRUNC, 0o600), "wb")
+        # Of a name that nothing has: another export may write into the same folder, and links are not followed.
+        descriptor, part = mkstemp(_UNFINISHED, f"{self.path.name}.", self.path.parent)
+        self._part = Path(part)
+        self._file = os.fdopen(descriptor, "wb")
+        lock(descriptor)
         self._writer = pq.ParquetWriter(self._file, self._schema, compression="zstd")
         return self
 
@@ -436,6 +459,8 @@ class TableWriter:
                     self._flush()
             finally:
                 self._writer.close()
+                if error[0] is not None:
+                    self._part.unlink(missing_ok=True)
 
     def add(self, row: Sequence[Value], /) -> None:
         """Add a row, whose values are in the order of the columns."""
@@ -458,7 +483,7 @@ class TableWriter:
 
     def publish(self) -> int:
         """Give the file its name; returns its size in bytes."""
-        self.path.with_name(self.path.name + UNFINISHED).replace(self.path)
+        self._part.replace(self.path)
         return self.path.stat().st_size
 
     def _flush(self) -> None:
