@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import stat
+import subprocess
+import sys
 from contextlib import closing
 from importlib import import_module
 from pathlib import Path
@@ -222,6 +224,27 @@ def test_what_a_killed_export_left_is_removed(store_path: Path, tmp_path: Path) 
     (tmp_path / "out" / "parts.parquet").replace(tmp_path / "out" / "parts.parquet.x1_y.turnlog-part")
     write_tables(store_path, tmp_path / "out", [])
     assert not list((tmp_path / "out").glob("*.turnlog-part"))
+
+
+KILLED = """
+import os, pathlib, sys
+from turnlog.store.sqlite.tables import write_tables
+
+pathlib.Path.replace = lambda new, old: os._exit(9) if old.name == sys.argv[3] else os.replace(new, old)
+write_tables(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]))
+"""
+
+
+@pytest.mark.parametrize("name", ["sessions.parquet", "files.parquet", "README.md"])
+def test_an_export_killed_before_any_of_its_files_has_its_name_is_done_again(
+    store_path: Path, tmp_path: Path, name: str
+) -> None:
+    out = tmp_path / "out"
+    killed = subprocess.run([sys.executable, "-c", KILLED, store_path, out, name], check=False)
+    assert killed.returncode == 9
+    assert name not in {path.name for path in out.iterdir()}
+    write_tables(store_path, out)
+    assert {path.name for path in out.iterdir()} == {"README.md", *(f"{table}.parquet" for table in TABLES)}
 
 
 @pytest.mark.parametrize("name", ["parts.parquet.turnlog-part", "parts.parquet.x1_y.turnlog-part"])

@@ -14,7 +14,7 @@ from turnlog.exports.source import ExportSource
 from turnlog.formats.scout import COLUMNS, ScoutConversation, to_scout
 from turnlog.store.base import Store
 from turnlog.store.session_secrets import learned_redactor
-from turnlog.store.sqlite.tables import TableWriter, WrittenTable, prepare_folder
+from turnlog.store.sqlite.tables import TableWriter, WrittenTable, is_written_table, prepare_folder
 
 FILE: Final = "transcripts.parquet"
 
@@ -52,7 +52,7 @@ def write_transcripts(
         ConflictError: Something in the folder is not of an earlier such export.
         OSError: It cannot be written.
     """
-    prepare_folder(folder, [FILE], _is_index)
+    prepare_folder(folder, {FILE: is_written_table, _OF_SCOUT: _is_index})
     losses: Counter[str] = Counter()
     redactor = learned_redactor(store, *map(store.session, session_ids)) if redact else None
     with TableWriter(folder / FILE, dict(COLUMNS), None) as writer:
@@ -72,5 +72,4 @@ def write_transcripts(
 
 def _is_index(entry: Path) -> bool:
     """Whether it is Scout's index of our transcripts: one beside no transcripts, or elsewhere, is of others."""
-    is_folder = entry.is_dir() and not entry.is_symlink()
-    return entry.name == _OF_SCOUT and is_folder and entry.with_name(FILE).exists()
+    return entry.is_dir() and not entry.is_symlink() and entry.with_name(FILE).exists()

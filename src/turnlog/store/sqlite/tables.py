@@ -14,12 +14,11 @@ from errno import ENOTDIR
 from importlib import import_module
 from pathlib import Path
 from tempfile import mkstemp
-from typing import Any, Final, Literal, NamedTuple, Protocol, cast
+from typing import Any, BinaryIO, Final, Literal, NamedTuple, Protocol, cast
 
 import msgspec
 from msgspec import UNSET
 
-from turnlog.atomic_files import write_atomically
 from turnlog.errors import ConflictError, NotFoundError
 from turnlog.model import FilePart, Message, Part, ReasoningPart, TextPart, ToolCallPart, ToolResult
 from turnlog.model.codec import encode
@@ -143,7 +142,7 @@ def write_tables(
 
     Raises ConflictError if something in the folder is not of an earlier export, OSError if it cannot be written.
     """
-    prepare_folder(folder, (f"{name}.parquet" for name in TABLES), _is_card)
+    prepare_folder(folder, {f"{name}.parquet": is_written_table for name in TABLES} | {_CARD: _is_card})
     with closing(connect(store_path, read_only=True)) as connection, ExitStack() as stack:
         _choose(connection, sessions)
         redactor = Redactor() if redact else None
@@ -157,7 +156,7 @@ def write_tables(
         _write_rows(connection, writers, on_progress)
     # Nothing was replaced before all was written.
     written = [WrittenTable(name, writer.path, writer.rows, writer.publish()) for name, writer in writers.items()]
-    write_atomically(folder / _CARD, _card(written).encode(), mode=0o600)
+    _write_card(folder, _card(written))
     return written
 
 
@@ -175,26 +174,24 @@ def _learn_spills(connection: sqlite3.Connection, redactor: Redactor) -> None:
             continue
 
 
-def prepare_folder(folder: Path, tables: Iterable[str], is_other_known: Callable[[Path], bool]) -> None:
+def prepare_folder(folder: Path, known: Mapping[str, Callable[[Path], bool]]) -> None:
     """Make the folder of an export. What an earlier one wrote may be there: it is known by what it is, not by a name.
 
     Args:
         folder: Where it is.
-        tables: Names of the Parquet files.
-        is_other_known: Whether something that is no table is of such an export.
+        known: Name of what such an export writes, or a reader of it beside it -> whether something is that.
 
     Raises ConflictError for anything else, before something is written, and OSError if the folder cannot be made.
     """
     if folder.exists() and not folder.is_dir():
         raise NotADirectoryError(ENOTDIR, "is a file: name a folder for the tables", str(folder))
     folder.mkdir(parents=True, exist_ok=True)
-    tables = frozenset(tables)
     left: list[Path] = []
     for entry in sorted(folder.iterdir()):
         unfinished = _UNFINISHED_NAME.fullmatch(entry.name)
-        if unfinished is not None and unfinished[1] in tables and entry.is_file() and not entry.is_symlink():
+        if unfinished is not None and unfinished[1] in known and entry.is_file() and not entry.is_symlink():
             left.append(entry)
-        elif not (_is_written_table(entry) if entry.name in tables else is_other_known(entry)):
+        elif entry.name not in known or not known[entry.name](entry):
             raise ConflictError(
                 f"{folder} has {entry.name}, which no such export has written: name a folder of its own"
             )
@@ -213,8 +210,8 @@ def _remove_unfinished(part: Path) -> None:
         part.unlink(missing_ok=True)
 
 
-def _is_written_table(path: Path) -> bool:
-    """Whether an export has written this file."""
+def is_written_table(path: Path) -> bool:
+    """Whether an export has written this table."""
     if path.is_symlink() or not path.is_file():
         return False
     try:
@@ -372,7 +369,7 @@ _JSON: Final = frozenset(("content", "input", "tags"))
 """Those of JSON; an input may be another text."""
 
 _UNFINISHED: Final = ".turnlog-part"
-"""The end of the name of a file that is being written: before it is what makes the name unique, before that the table's
+"""The end of the name of a file that is being written: before it is what makes the name unique, before that the file's
 name. What a killed export left has no metadata to know it by."""
 
 _UNFINISHED_NAME: Final = re.compile(rf"(.+)\.\w+{re.escape(_UNFINISHED)}")
@@ -443,11 +440,7 @@ class TableWriter:
 
     def __enter__(self) -> TableWriter:
         """Open the file beside the one that it will replace."""
-        # Of a name that nothing has: another export may write into the same folder, and links are not followed.
-        descriptor, part = mkstemp(_UNFINISHED, f"{self.path.name}.", self.path.parent)
-        self._part = Path(part)
-        self._file = os.fdopen(descriptor, "wb")
-        lock(descriptor)
+        self._part, self._file = _open_unfinished(self.path)
         self._writer = pq.ParquetWriter(self._file, self._schema, compression="zstd")
         return self
 
@@ -494,6 +487,14 @@ class TableWriter:
         self._waiting, self._characters = [], 0
 
 
+def _open_unfinished(path: Path) -> tuple[Path, BinaryIO]:
+    """A new file beside the one that it will replace, locked while it is written."""
+    # Of a name that nothing has: another export may write into the same folder, and links are not followed.
+    descriptor, part = mkstemp(_UNFINISHED, f"{path.name}.", path.parent)
+    lock(descriptor)
+    return Path(part), os.fdopen(descriptor, "wb")
+
+
 def _array(values: Sequence[Value], kind: Kind) -> Any:
     """A column, with SQLite's flags as booleans."""
     if kind == _FLAG:
@@ -504,6 +505,17 @@ def _array(values: Sequence[Value], kind: Kind) -> Any:
         # UTF-8 cannot hold halves of surrogate pairs. Few columns have any: to look first takes as long as the rest.
         whole = [value.encode("utf-8", "replace").decode() if isinstance(value, str) else value for value in values]
         return pa.array(whole, type=_TYPES[kind])
+
+
+def _write_card(folder: Path, text: str) -> None:
+    """Write the file that describes the folder. Of one that a kill leaves, as of a table, the next export knows it."""
+    part, file = _open_unfinished(folder / _CARD)
+    try:
+        with file:
+            file.write(text.encode())
+        part.replace(folder / _CARD)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def _card(written: Iterable[WrittenTable]) -> str:
