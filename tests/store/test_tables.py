@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import stat
 import subprocess
 import sys
@@ -77,6 +78,38 @@ def test_sessions_messages_and_parts_are_those_of_the_store(store_path: Path, fo
                 found = parts[session.agent, message.id] if message.parts else []
                 assert [each["type"] for each in found] == [part.type for part in message.parts]
     assert seen == len(messages) > 100
+
+
+def test_lists_views_and_tables_have_the_same_sessions(tmp_path: Path) -> None:
+    home = tmp_path / "plain"
+    home.mkdir()
+    Log(home, "s").message(Message(id="u", role="user", created_at=at(1), parts=(TextPart(text="a walnut"),)))
+    for name in ("facts", "opened", "answered", "twice"):
+        Log(home, name).message(Message(id=name, role="user", created_at=at(1), parts=(TextPart(text="a walnut"),)))
+    path = tmp_path / "turnlog.db"
+    read_home(path, home)
+    empty = {
+        "facts": "events = 1, created_at = NULL",
+        "opened": """metadata = '{"known_from":"hooks"}'""",
+        "answered": "native = 1",
+        "twice": "relationship = 'subagent'",
+    }
+    with closing(sqlite3.connect(path)) as connection, connection:
+        for name, change in empty.items():
+            connection.execute(f"UPDATE sessions SET messages = 0, {change} WHERE external_id = ?", (name,))
+        connection.execute(
+            "INSERT INTO superseded (session_key, position, message_key) SELECT key, 0, key FROM sessions"
+            " WHERE external_id IN ('answered', 'twice')"
+        )
+        connection.execute(
+            "INSERT INTO events (session_key, position, external_id, type, kind)"
+            " SELECT key, 1, 'e', 'record', 'hook:SessionEnd' FROM sessions WHERE external_id = 'opened'"
+        )
+    write_tables(path, tmp_path / "tables")
+    with open_store(path) as store, closing(connect_sql(path)) as connection:
+        assert [session.id for session in every_session(store)] == ["plain:s"]
+        assert connection.execute("SELECT session_id FROM v_sessions").fetchall() == [("plain:s",)]
+    assert [row["session_id"] for row in rows(tmp_path / "tables", "sessions")] == ["plain:s"]
 
 
 def test_calls_and_results_are_those_of_the_store(store_path: Path, folder: Path) -> None:

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple, Unpack
 
 import msgspec
 
-from turnlog.agents.base import KNOWN_FROM
 from turnlog.errors import NotFoundError
 from turnlog.model import Cost, Ownership, Project, Relationship, Session, SessionCounts
 from turnlog.model.usage import BUCKETS
@@ -22,6 +21,7 @@ from turnlog.store.choices import SessionHaving, SessionSort
 from turnlog.store.keys import OWN, session_key
 from turnlog.store.reconcile.lineage import NEAREST
 from turnlog.store.rows import USAGE_COUNTS, counted_totals, decode_totals, dollars, moment, priced, usage_total
+from turnlog.store.sqlite.listed import NOT_ANSWERED_ELSEWHERE, NOT_NAMED_TWICE, USED
 from turnlog.store.sqlite.reading import (
     Connections,
     aware_milliseconds,
@@ -142,18 +142,6 @@ _WITH_PARENTS = (
 )
 """Of subagents, also the sessions that they belong to: those are listed."""
 
-_LISTED = "NOT (s.relationship IS 'subagent' AND s.messages = 0 AND s.key IN (SELECT session_key FROM superseded))"
-"""No subagent that a stream named after its call and that has a log under another id (`reconcile.lesser_sources`)."""
-
-_NOT_ANSWERED_ELSEWHERE = "NOT (s.native = 1 AND s.messages = 0 AND s.key IN (SELECT session_key FROM superseded))"
-"""No chat whose answers are all in logs of agents (`store.reconcile.lesser_sources`)."""
-
-_USED = (
-    f'NOT (s.messages = 0 AND s.metadata LIKE \'%"{KNOWN_FROM}":"hooks"%\' AND EXISTS'
-    " (SELECT 1 FROM events e WHERE e.session_key = s.key AND e.kind = 'hook:SessionEnd'))"
-)
-"""No session that was opened and closed without a prompt: only hooks report it, no log is ever written."""
-
 _PAIRS = (
     "(SELECT DISTINCT json_extract(value, '$[0]') AS first, json_extract(value, '$[1]') AS second FROM json_each(?)) w"
 )
@@ -255,7 +243,7 @@ class SessionQueries(Connections):
     def children(self, session_id: str) -> list[Session]:
         with self._snapshot() as connection:
             key = session_key(connection, session_id)
-            rows = _select(connection, f"s.parent_key = ? AND {_LISTED}", (key,))
+            rows = _select(connection, f"s.parent_key = ? AND {NOT_NAMED_TWICE}", (key,))
             # A chat has no relationship with sessions that answered it; the table `answers` names those.
             logs = connection.execute("SELECT DISTINCT log_id FROM answers WHERE session_id = ?", (session_id,))
             for (log_id,) in logs.fetchall():
@@ -267,7 +255,9 @@ class SessionQueries(Connections):
 
     def relationships(self, session_id: str) -> list[SessionLink]:
         # Without subagents known only from a stream.
-        hidden = f"SELECT s.agent || ':' || s.external_id FROM sessions s WHERE s.parent_key = ? AND NOT ({_LISTED})"
+        hidden = (
+            f"SELECT s.agent || ':' || s.external_id FROM sessions s WHERE s.parent_key = ? AND NOT ({NOT_NAMED_TWICE})"
+        )
         with self._snapshot() as connection:
             key = session_key(connection, session_id)
             return [
@@ -367,7 +357,7 @@ def _count(connection: sqlite3.Connection, chosen: _Chosen) -> int:
 def _chosen(connection: sqlite3.Connection, wanted: SessionFilter) -> _Chosen:
     """Raises NotFoundError for a parent that is not stored."""
     conditions: list[str] = []
-    listed = [OWN, _USED] if wanted.native else [OWN, _USED, _NOT_ANSWERED_ELSEWHERE]
+    listed = [OWN, USED] if wanted.native else [OWN, USED, NOT_ANSWERED_ELSEWHERE]
     parameters: list[Any] = []
     for name, condition in _CONDITIONS.items():
         value = getattr(wanted, name)
@@ -393,7 +383,7 @@ def _chosen(connection: sqlite3.Connection, wanted: SessionFilter) -> _Chosen:
     if not wanted.subagents and wanted.parent is None and wanted.relationship is None:
         conditions.append("s.relationship IS NOT 'subagent'")
     else:
-        listed.append(_LISTED)
+        listed.append(NOT_NAMED_TWICE)
     return _Chosen(" AND ".join(conditions) or "1 = 1", " AND ".join(listed), parameters)
 
 

@@ -19,6 +19,7 @@ from turnlog.store import bodies
 from turnlog.store.connection import connect
 from turnlog.store.external_content import BlobLoader, WholeBodies
 from turnlog.store.frames import BODY_COLUMNS
+from turnlog.store.sqlite.listed import LISTED
 from turnlog.store.sqlite.runs import OF_RUN
 
 _TIME: Final = "strftime('%Y-%m-%dT%H:%M:%fZ', {0} / 1000.0, 'unixepoch') AS {1}"
@@ -30,7 +31,9 @@ _MESSAGE: Final = (
     " m.has_tool_calls, m.has_reasoning, m.has_files, m.text_preview, message_content(m.key) AS content"
 )
 
-_SESSION_ID: Final = "x.agent || ':' || x.external_id AS session_id, x.agent, x.external_id"
+_ID_OF: Final = "{0}.agent || ':' || {0}.external_id AS session_id, {0}.agent, {0}.external_id"
+
+_SESSION_ID: Final = _ID_OF.format("x")
 
 _MONEY: Final = "{0} / 1e9 AS {1}"
 
@@ -58,17 +61,17 @@ _PLACES: Final = "JOIN memberships s ON s.message_key = p.message_key JOIN sessi
 
 VIEWS: Final = {
     "v_sessions": (
-        f"SELECT {_SESSION_ID}, o.name AS project, o.path AS project_path, coalesce(a.title, x.title) AS title, x.cwd,"
-        f" x.git_branch, x.agent_version, {_TIME.format('x.created_at', 'created_at')},"
-        f" {_TIME.format('x.updated_at', 'updated_at')}, x.active_ms,"
-        " parent.agent || ':' || parent.external_id AS parent_id, x.relationship, x.turns, x.messages, x.prompts,"
-        " x.steps, x.tool_calls, x.failed_tool_calls, x.calls, x.unknown_calls, x.unpriced_calls,"
-        f" {', '.join(f'x.{name}' for name in _USED.split(', '))}, {PRICED.format('x')} AS cost,"
-        f" {_MONEY.format('x.reported_cost', 'reported_cost')}, coalesce(a.starred, 0) AS starred,"
+        f"SELECT {_ID_OF.format('s')}, o.name AS project, o.path AS project_path, coalesce(a.title, s.title) AS title,"
+        f" s.cwd, s.git_branch, s.agent_version, {_TIME.format('s.created_at', 'created_at')},"
+        f" {_TIME.format('s.updated_at', 'updated_at')}, s.active_ms,"
+        " parent.agent || ':' || parent.external_id AS parent_id, s.relationship, s.turns, s.messages, s.prompts,"
+        " s.steps, s.tool_calls, s.failed_tool_calls, s.calls, s.unknown_calls, s.unpriced_calls,"
+        f" {', '.join(f's.{name}' for name in _USED.split(', '))}, {PRICED.format('s')} AS cost,"
+        f" {_MONEY.format('s.reported_cost', 'reported_cost')}, coalesce(a.starred, 0) AS starred,"
         " coalesce(a.archived, 0) AS archived, a.tags, a.note"
-        " FROM sessions x LEFT JOIN projects o ON o.key = x.project_key"
-        " LEFT JOIN sessions parent ON parent.key = x.parent_key"
-        " LEFT JOIN annotations a ON a.session_id = x.agent || ':' || x.external_id"
+        " FROM sessions s LEFT JOIN projects o ON o.key = s.project_key"
+        " LEFT JOIN sessions parent ON parent.key = s.parent_key"
+        f" LEFT JOIN annotations a ON a.session_id = s.agent || ':' || s.external_id WHERE {LISTED}"
     ),
     "v_messages": (
         f"SELECT {_MESSAGE} FROM sessions x JOIN memberships s ON s.session_key = x.key"

@@ -29,6 +29,7 @@ from turnlog.store import bodies
 from turnlog.store.connection import connect
 from turnlog.store.external_content import BlobLoader, load_spill
 from turnlog.store.frames import BODY_COLUMNS, BodyPlace, BodyReader
+from turnlog.store.sqlite.listed import LISTED
 from turnlog.store.sqlite.sql import PRICED
 
 # pyarrow has no types of its own.
@@ -246,14 +247,15 @@ _BUCKETS: Final = ", ".join(f"{{0}}.{name}" for name in _TOKENS)
 
 _QUERIES: Final = {
     "sessions": (
-        f"SELECT {_ID}, x.agent, o.name, o.path, coalesce(a.title, x.title), x.cwd, x.git_branch, x.agent_version,"
-        " x.created_at, x.updated_at, x.active_ms, parent.agent || ':' || parent.external_id, x.relationship, x.turns,"
-        " x.messages, x.prompts, x.steps, x.tool_calls, x.failed_tool_calls, x.calls, x.unknown_calls,"
-        f" x.unpriced_calls, {_BUCKETS.format('x')}, {PRICED.format('x')}, x.reported_cost / 1e9,"
+        "SELECT s.agent || ':' || s.external_id, s.agent, o.name, o.path, coalesce(a.title, s.title), s.cwd,"
+        " s.git_branch, s.agent_version, s.created_at, s.updated_at, s.active_ms,"
+        " parent.agent || ':' || parent.external_id, s.relationship, s.turns,"
+        " s.messages, s.prompts, s.steps, s.tool_calls, s.failed_tool_calls, s.calls, s.unknown_calls,"
+        f" s.unpriced_calls, {_BUCKETS.format('s')}, {PRICED.format('s')}, s.reported_cost / 1e9,"
         " coalesce(a.starred, 0) = 1, coalesce(a.archived, 0) = 1, a.tags"
-        " FROM chosen c JOIN main.sessions x ON x.key = c.key"
-        " LEFT JOIN projects o ON o.key = x.project_key LEFT JOIN main.sessions parent ON parent.key = x.parent_key"
-        f" LEFT JOIN annotations a ON a.session_id = {_ID} ORDER BY x.key"
+        " FROM chosen c JOIN main.sessions s ON s.key = c.key"
+        " LEFT JOIN projects o ON o.key = s.project_key LEFT JOIN main.sessions parent ON parent.key = s.parent_key"
+        f" LEFT JOIN annotations a ON a.session_id = s.agent || ':' || s.external_id WHERE {LISTED} ORDER BY s.key"
     ),
     "usage": (
         f"SELECT iif(u.quarter_hour > 0, u.quarter_hour * 900000, NULL), {_ID}, x.agent, o.name, d.name, u.is_total,"
