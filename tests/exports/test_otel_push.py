@@ -8,6 +8,7 @@ import time
 from collections.abc import Generator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -203,6 +204,30 @@ def test_an_answer_that_comes_a_byte_at_a_time_is_given_up(answer: bytes, monkey
         finally:
             is_over.set()
             thread.join()
+
+
+def test_a_name_that_nobody_finds_is_given_up_and_nothing_is_sent_later(
+    double: OtelReceiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(otel_push, "TRIES", 1)
+    monkeypatch.setattr(otel_push, "_LONGEST_TRY", 0.3)
+    is_found, found = threading.Event(), socket.getaddrinfo
+
+    def look_up(*arguments: Any, **named: Any) -> Any:
+        assert is_found.wait(20)
+        return found("127.0.0.1", *arguments[1:], **named)
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    began = time.monotonic()
+    endpoint = f"http://nowhere.example:{double.server_port}"
+    with pytest.raises(TurnlogError, match="does not answer: there was no connection after"):
+        send(Receiver(endpoint, {}, as_json=True), b'{"resourceSpans": []}', time.sleep)
+    assert time.monotonic() - began < 10
+    is_found.set()
+    for thread in threading.enumerate():
+        if thread.name == "otel request":
+            thread.join()
+    assert double.heads == []
 
 
 def test_a_request_is_not_tried_for_ever(double: OtelReceiver, monkeypatch: pytest.MonkeyPatch) -> None:

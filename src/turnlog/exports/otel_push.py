@@ -8,6 +8,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import suppress
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException
@@ -137,58 +138,86 @@ class _NoRedirect(HTTPRedirectHandler):
 
 
 class _Opener:
-    """Opens requests, each with an end: a timeout of sockets begins anew with every byte."""
+    """Opens requests, each with an end.
+
+    A timeout of sockets begins anew with every byte and with every address of a name, and there is none while a name is
+    looked up.
+    """
 
     def __init__(self) -> None:
-        self._connections: list[HTTPConnection] = []
-        kept = self._connections
+        self._sockets: list[socket] = []
+        self._is_over = False
+        keeping = self._keeping
 
         class Http(HTTPHandler):
             def do_open(self, http_class: Any, req: Request, **arguments: Any) -> Any:
-                return super().do_open(_keeping(http_class, kept), req, **arguments)
+                return super().do_open(keeping(http_class), req, **arguments)
 
         class Https(HTTPSHandler):
             def do_open(self, http_class: Any, req: Request, **arguments: Any) -> Any:
-                return super().do_open(_keeping(http_class, kept), req, **arguments)
+                return super().do_open(keeping(http_class), req, **arguments)
 
         self._opener = build_opener(_NoRedirect, Http, Https)
 
     def answer(self, request: Request, seconds: float) -> bytes:
-        """The beginning of an answer. Raises TimeoutError where it is not whole in time, and what `urllib` raises."""
+        """The beginning of an answer. Raises TimeoutError where it is not whole in time, and what `urllib` raises.
+
+        To be called once: a request that is late is never sent after that.
+        """
         end = time.monotonic() + seconds
-        timer = threading.Timer(seconds, self._break_off)
-        timer.daemon = True
-        timer.start()
+        asked: Future[bytes] = Future()
+        # In a thread of its own, since nothing ends a look-up of a name but the system. It ends with the process.
+        threading.Thread(target=self._ask, args=(request, end, asked), daemon=True, name="otel request").start()
         try:
-            with self._opener.open(request, timeout=min(_TIMEOUT, seconds)) as answer:
-                return _beginning(answer, end)
+            return asked.result(seconds)
         except HTTPError:
             raise
         except (OSError, HTTPException) as error:
             if time.monotonic() < end:
                 raise
-            raise _late(seconds) from error
+            raise self._late(seconds) from error
         finally:
-            timer.cancel()
-            self._connections.clear()
+            # What is raised holds this frame, and the future what is raised.
+            del asked
 
-    def _break_off(self) -> None:
-        for connection in self._connections:
-            # urllib hands the socket over to the answer.
-            found = connection.sock
-            if found is not None:
-                with suppress(OSError):
-                    # Not the method of TLS, which is not to be called while another thread reads.
-                    socket.shutdown(found, SHUT_RDWR)
+    def _ask(self, request: Request, end: float, asked: Future[bytes]) -> None:
+        try:
+            with self._opener.open(request, timeout=_TIMEOUT) as answer:
+                asked.set_result(_beginning(answer, end))
+        except BaseException as error:  # it is raised where the answer is waited for
+            asked.set_exception(error)
+        finally:
+            del asked
 
+    def _keeping(self, http_class: Any) -> Callable[..., HTTPConnection]:
+        """Connections whose sockets are kept here, and which send nothing once it is too late."""
 
-def _keeping(http_class: Any, kept: list[HTTPConnection]) -> Callable[..., HTTPConnection]:
-    def made(*arguments: Any, **named: Any) -> HTTPConnection:
-        connection = http_class(*arguments, **named)
-        kept.append(connection)
-        return connection
+        def made(*arguments: Any, **named: Any) -> HTTPConnection:
+            connection: HTTPConnection = http_class(*arguments, **named)
+            connect = connection.connect
 
-    return made
+            def connect_in_time() -> None:
+                connect()
+                self._sockets.append(connection.sock)
+                if self._is_over:
+                    connection.close()
+                    raise TimeoutError
+
+            # urllib makes it, connects and closes it; only this is between connecting and sending.
+            vars(connection)["connect"] = connect_in_time
+            return connection
+
+        return made
+
+    def _late(self, seconds: float) -> TimeoutError:
+        """Break off what is under way."""
+        self._is_over = True
+        for found in self._sockets:
+            with suppress(OSError):
+                # Not the method of TLS, which is not to be called while another thread reads.
+                socket.shutdown(found, SHUT_RDWR)
+        what = "its answer was not whole" if self._sockets else "there was no connection"
+        return TimeoutError(f"{what} after {seconds:.0f} seconds")
 
 
 def _beginning(answer: Any, end: float) -> bytes:
@@ -200,10 +229,6 @@ def _beginning(answer: Any, end: float) -> bytes:
         piece = answer.read1(_LARGEST_ANSWER - len(found))
         found += piece
     return bytes(found)
-
-
-def _late(seconds: float) -> TimeoutError:
-    return TimeoutError(f"its answer was not whole after {seconds:.0f} seconds")
 
 
 def push(
@@ -294,16 +319,16 @@ def send(receiver: Receiver, document: bytes, sleep: Callable[[float], None], *,
     body = gzip.compress(document if receiver.as_json else to_protobuf(document), 5)
     kind = "application/json" if receiver.as_json else "application/x-protobuf"
     headers = {**receiver.headers, "Content-Type": kind, "Content-Encoding": "gzip"}
-    opener = _Opener()
     end = time.monotonic() + _LONGEST
     for attempt in range(1, TRIES + 1):
         # Made again each time: an opener changes it.
         request = Request(receiver.url, data=body, headers=headers)
         wait = float(2 ** (attempt - 1))
         try:
-            answer = opener.answer(request, _LONGEST_TRY)
+            answer = _Opener().answer(request, _LONGEST_TRY)
             return _rejected(answer, as_json=receiver.as_json)
         except HTTPError as error:
+            error.close()
             if error.code not in _AGAIN:
                 raise RefusedError(f"{receiver.url} answered {error.code} {error.reason}", error.code) from error
             wait = _asked_wait(error, wait)
