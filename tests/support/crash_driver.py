@@ -1,4 +1,4 @@
-"""Passes over toy logs in processes that kill themselves: `python crash_driver.py` reads orders and answers them.
+"""Work on toy logs in processes that kill themselves: `python crash_driver.py` reads orders and answers them.
 
 An order is a line of JSON: a store, a home and a point at which to die. SQLite's statements are the clock: every one
 of both databases passes through here, so a process can be killed before or behind any commit, or inside any
@@ -20,6 +20,7 @@ import msgspec
 
 from support import toy_agent
 from support.toy_logs import make_world, write_world
+from turnlog.store.sqlite.forget import forget_for_good
 from turnlog.sync import syncer, workers
 
 COMMIT_SOURCES = 3
@@ -27,7 +28,7 @@ COMMIT_SOURCES = 3
 
 
 class Order(msgspec.Struct, frozen=True):
-    """One pass in one process."""
+    """One pass in one process, or forgetting a session."""
 
     store: str
     home: str
@@ -41,6 +42,8 @@ class Order(msgspec.Struct, frozen=True):
     """Die after so long; 0: not by time."""
     large: bool = False
     """Go about it as if there were much to read: indexes at the end, a thread that compresses."""
+    forget: str = ""
+    """The session to forget; empty: a pass."""
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -88,11 +91,14 @@ def _die() -> None:
 
 
 def _run(order: Order) -> Answer:
-    """One pass in this process; returns only if it is not killed."""
+    """What was ordered, in this process; returns only if it is not killed."""
     _clock.order = order
     if order.seconds:
         signal.signal(signal.SIGALRM, lambda number, frame: _die())
         signal.setitimer(signal.ITIMER_REAL, order.seconds)
+    if order.forget:
+        forget_for_good(Path(order.store), order.forget)
+        return Answer(False, _clock.commits, _clock.statements)
     if order.large:
         workers.LARGE_IMPORT = 0
     agent = toy_agent.ToyAgent()

@@ -1,5 +1,7 @@
 """A pass may be killed anywhere, and two may run at once: what goes on afterwards ends where a clean import does.
 
+So may forgetting: the session is whole, or gone everywhere as soon as anybody opens the store.
+
 Every commit of both databases is a point to die at, before and behind it, and so are moments inside transactions.
 """
 
@@ -12,7 +14,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 import pytest
@@ -21,9 +23,13 @@ from support import crash_driver
 from support.crash_driver import Answer, Order
 from support.profiles import some_of
 from support.store_dump import Dump, check_integrity, differences, dump, open_read_only, value_of
+from support.toy_agent import session_id
 from support.toy_logs import World, make_world, write_world
+from turnlog.store import open_store
+from turnlog.store.forgetting_mark import mark_path
 from turnlog.store.search.base import SearchFilter, search_path
 from turnlog.store.search.searcher import Searcher
+from turnlog.store.sources import imports_folder
 
 SEED = 43
 SHARES = 3
@@ -194,3 +200,59 @@ def test_two_passes_at_once_end_where_one_does(
     wanted, wanted_hits = said(tmp_path / "clean.db")
     assert differences(found, wanted) == []
     assert hits == wanted_hits
+
+
+Files: TypeAlias = list[str]
+"""Names of the copies of logs that lie beside a store."""
+
+
+def opened(folder: Path) -> tuple[Dump, dict[str, Any], Files]:
+    """What the next command finds, which only opens the store."""
+    with open_store(folder / "turnlog.db"):
+        pass
+    assert not mark_path(folder / "turnlog.db").exists()
+    return *said(folder / "turnlog.db"), sorted(path.name for path in imports_folder(folder / "turnlog.db").iterdir())
+
+
+@pytest.mark.parametrize("name", ["s0", "s1"])
+def test_killed_anywhere_forgetting_leaves_a_session_whole_or_ends_when_the_store_is_opened(
+    tmp_path: Path, driver: Driver, world: World, name: str
+) -> None:
+    base, folder = tmp_path / "base", tmp_path / "store"
+    store = folder / "turnlog.db"
+    # The logs lie where turnlog keeps copies of its own, which are forgotten too.
+    write_world(imports_folder(store), world)
+    driver.run(Order(str(store), str(imports_folder(store))))
+    shutil.copytree(folder, base)
+    whole = opened(folder)
+    clean = driver.run(Order(str(store), "", forget=session_id(name)))
+    gone = opened(folder)
+    assert len(gone[0]["sessions"]) < len(whole[0]["sessions"])
+    assert len(gone[2]) < len(whole[2])
+    commits: list[dict[str, Any]] = [
+        {"commit": number, "behind": behind} for number in range(1, clean.commits + 1) for behind in (False, True)
+    ]
+    inside: list[dict[str, Any]] = [{"statement": number} for number in range(1, clean.statements + 1, 7)]
+    found: list[tuple[Dump, dict[str, Any], Files]] = []
+    for point in some_of([*commits, *inside]):
+        shutil.rmtree(folder)
+        shutil.copytree(base, folder)
+        assert driver.run(Order(str(store), "", **point, forget=session_id(name))).killed, point
+        found.append(opened(folder))
+        assert found[-1] in (whole, gone), point
+    assert whole in found
+    assert gone in found
+
+
+def test_killed_twice_forgetting_ends_too(tmp_path: Path, driver: Driver, world: World) -> None:
+    store = tmp_path / "store" / "turnlog.db"
+    write_world(imports_folder(store), world)
+    driver.run(Order(str(store), str(imports_folder(store))))
+    shutil.copytree(store.parent, tmp_path / "base")
+    clean = driver.run(Order(str(store), "", forget=session_id("s0")))
+    gone = opened(store.parent)
+    shutil.rmtree(store.parent)
+    shutil.copytree(tmp_path / "base", store.parent)
+    for _ in range(2):
+        assert driver.run(Order(str(store), "", statement=clean.statements // 2, forget=session_id("s0"))).killed
+    assert opened(store.parent) == gone

@@ -28,6 +28,7 @@ from turnlog.pricing import price_nanos, price_version
 from turnlog.store.connection import connect
 from turnlog.store.keys import count_sessions, own_sessions
 from turnlog.store.sources import imports_folder, load_known
+from turnlog.store.unfinished import end_forgetting
 from turnlog.sync.reader import SourceReader
 from turnlog.sync.summary import SourceProblem
 from turnlog.sync.syncer import Progress
@@ -240,6 +241,7 @@ def _read(store_path: Path, path: Path, detection: Detection, on_progress: Progr
         read += piece
         on_progress("read", read, max(size, read))
 
+    end_forgetting(store_path)
     connection = connect(store_path, checked=False)
     try:
         with (

@@ -21,6 +21,7 @@ from turnlog.store.connection import Connection, connect, write_transaction
 from turnlog.store.search.base import search_path
 from turnlog.store.search.indexer import Indexer
 from turnlog.store.sources import ArchivedSource, archived_sources, look_again, save_fold_state
+from turnlog.store.unfinished import end_forgetting
 from turnlog.store.writing.batch import Batch, rebuilding
 from turnlog.store.writing.transaction import SourceRow
 from turnlog.sync.log_file import LOOK_AHEAD, feeds_of, is_padding, line_number
@@ -53,6 +54,7 @@ def rebuild(
     started = time.monotonic()
     summary = RebuildSummary()
     by_name = {agent.name: agent for agent in (registered_agents() if agents is None else agents)}
+    end_forgetting(store_path)
     connection = connect(store_path, checked=False)
     try:
         with write_transaction(connection), rebuilding(connection):

@@ -35,6 +35,7 @@ from turnlog.store.sources import (
     next_source_key,
     unreadable_paths,
 )
+from turnlog.store.unfinished import end_forgetting
 from turnlog.sync.spools import drop_old_spools, find_spools
 from turnlog.sync.summary import SourceProblem, SyncSummary
 from turnlog.sync.wanted import WantedSessions, is_source_of
@@ -139,6 +140,7 @@ class Syncer:
         """
         started = time.monotonic()
         summary = SyncSummary()
+        end_forgetting(self._path)
         with garbage_collection_paused(), collect_unreadable_folders() as out_of_reach:
             known = known_versions(self._connection)
             looked_for = self._looked_for(roots)

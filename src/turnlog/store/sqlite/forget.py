@@ -1,7 +1,8 @@
 """Forgetting a session: deletes its rows, its archived bytes and its words in the search file. A tombstone remains.
 
 Messages that another session shares stay with that session and are reported. The search file is cleaned before the rows
-are deleted, because FTS5 can delete postings only with their text.
+are deleted, because FTS5 can delete postings only with their text. Whoever is killed between these steps leaves a mark
+(`store.forgetting_mark`), and the next who opens the store ends what was begun.
 """
 
 from __future__ import annotations
@@ -9,13 +10,16 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
+from contextlib import closing, contextmanager
 from pathlib import Path
 
-from turnlog.errors import StoreBusyError
+from turnlog.errors import NotFoundError, StoreBusyError
+from turnlog.store import connection as connections
 from turnlog.store.archive import Archive
-from turnlog.store.connection import connect, write_transaction
+from turnlog.store.connection import write_transaction
 from turnlog.store.external_content import make_whole
+from turnlog.store.forgetting_mark import ForgettingMark, Unfinished, locked_mark
 from turnlog.store.frames import drop_bodies
 from turnlog.store.keys import Names, family, find_key, session_key
 from turnlog.store.reconcile import lineage
@@ -62,33 +66,83 @@ def forget_for_good(store_path: Path, session_id: str) -> Forgetting:
     Raises NotFoundError for a session that is not stored, and StoreBusyError if another process reads for so long that
     the bytes cannot be overwritten.
     """
-    connection = connect(store_path)
-    try:
-        # Deleted rows would otherwise stay readable in free pages of the file.
-        connection.execute("PRAGMA secure_delete = ON")
-        with Indexer(store_path, search_path(store_path)) as indexer:
-            keys = _concerned(connection, session_id)
-            # All sessions at once: messages that two of them share must not move from one to the other.
-            is_complete = indexer.forget(*keys)
-            with write_transaction(connection):
-                forgotten = forget(connection, session_id)
-            if not is_complete:
-                indexer.catch_up()
-        (is_read,) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[:1]
-    finally:
-        connection.close()
-    for path in map(Path, forgotten.files):
-        if path.parent == imports_folder(store_path) or path.parent.parent == hooks_folder(store_path):
-            _delete(path)
+    with locked_mark(store_path, connections.BUSY_TIMEOUT_SECONDS) as mark:
+        if (unfinished := mark.read()) is not None:
+            _end(store_path, unfinished, mark)
+        with _forgetting_connection(store_path) as connection:
+            session_key(connection, session_id)
+            mark.write(session_id)
+            forgotten = _forget_everywhere(store_path, connection, session_id, mark)
+            (is_read,) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[:1]
+            mark.clear()
     if is_read:
         raise StoreBusyError(f"{session_id} is forgotten, but {store_path} is being read: its bytes go when that ends")
     return forgotten
 
 
-def _delete(path: Path) -> None:
-    """Delete a copy; the path of rows, which may be longer than that of a file can be, is none."""
-    if os.path.lexists(path):
-        path.unlink(missing_ok=True)
+def end_forgetting(store_path: Path) -> None:
+    """Forget the rest of a session where a process was killed over it; nothing if another one is at work on it."""
+    try:
+        with locked_mark(store_path, 0) as mark:
+            if (unfinished := mark.read()) is not None:
+                _end(store_path, unfinished, mark)
+    except StoreBusyError as error:
+        # Imported here because hardly any command logs. Whoever opens the store next tries again.
+        import logging
+
+        logging.getLogger(__name__).debug("not ended: %s", error)
+
+
+def _end(store_path: Path, unfinished: Unfinished, mark: ForgettingMark) -> None:
+    with _forgetting_connection(store_path) as connection:
+        try:
+            _forget_everywhere(store_path, connection, unfinished.session_id, mark)
+        except NotFoundError:  # its rows were deleted, and perhaps not yet the copies
+            _delete_copies(unfinished.copies)
+        # Whoever reads the store keeps the bytes until that ends, and this command waits for nobody.
+        connection.execute("PRAGMA busy_timeout = 0")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        mark.clear()
+
+
+@contextmanager
+def _forgetting_connection(store_path: Path) -> Generator[sqlite3.Connection]:
+    with closing(connections.connect(store_path)) as connection:
+        # Deleted rows would otherwise stay readable in free pages of the file.
+        connection.execute("PRAGMA secure_delete = ON")
+        yield connection
+
+
+def _forget_everywhere(
+    store_path: Path, connection: sqlite3.Connection, session_id: str, mark: ForgettingMark
+) -> Forgetting:
+    with Indexer(store_path, search_path(store_path)) as indexer:
+        with write_transaction(connection):
+            keys = _concerned(connection, session_id)
+            # From now on nobody else writes or indexes anything of it.
+            _bury(connection, lineage.session_ids(connection, set(keys)), _now())
+        # All sessions at once: messages that two of them share must not move from one to the other.
+        is_complete = indexer.forget(*keys)
+        with write_transaction(connection):
+            forgotten = forget(connection, session_id)
+            copies = [path for path in forgotten.files if _is_copy(store_path, Path(path))]
+            mark.write(session_id, copies)
+        if not is_complete:
+            indexer.catch_up()
+    _delete_copies(copies)
+    return forgotten
+
+
+def _is_copy(store_path: Path, path: Path) -> bool:
+    """Whether a file is turnlog's own."""
+    return path.parent == imports_folder(store_path) or path.parent.parent == hooks_folder(store_path)
+
+
+def _delete_copies(paths: Iterable[str]) -> None:
+    for path in map(Path, paths):
+        # The path of rows may be longer than that of a file can be, and is none.
+        if os.path.lexists(path):
+            path.unlink(missing_ok=True)
 
 
 def forget(connection: sqlite3.Connection, session_id: str) -> Forgetting:
@@ -134,7 +188,7 @@ def forget(connection: sqlite3.Connection, session_id: str) -> Forgetting:
         " AND key NOT IN (SELECT f.repository_key FROM projects f WHERE f.repository_key IS NOT NULL"
         " AND EXISTS (SELECT 1 FROM sessions s WHERE s.folder_key = f.key))"
     )
-    now = int(time.time() * 1000)
+    now = _now()
     # Codex's `history.jsonl` and Gemini CLI's `logs.json` contain what was typed in every session.
     for key in _lists_with(connection, plan.session_ids):
         _empty(connection, key, now)
@@ -145,13 +199,22 @@ def forget(connection: sqlite3.Connection, session_id: str) -> Forgetting:
         connection.execute("DELETE FROM source_sessions WHERE session_id = ?", (forgotten,))
         connection.execute("DELETE FROM runs WHERE session_id = ?", (forgotten,))
         connection.execute("DELETE FROM answers WHERE session_id = ?1 OR log_id = ?1", (forgotten,))
-        # The agent's log is usually still there: the tombstone keeps the next sync from archiving it again.
-        connection.execute(
-            "INSERT OR REPLACE INTO tombstones (session_id, forgotten_at) VALUES (?, ?)", (forgotten, now)
-        )
+    _bury(connection, plan.session_ids, now)
     connection.execute("INSERT INTO changes (kind, at) VALUES ('forgotten', ?)", (now,))
     _bill_elsewhere(connection, others)
     return plan
+
+
+def _bury(connection: sqlite3.Connection, session_ids: Iterable[str], now: int) -> None:
+    """Leave tombstones: the agent's log is usually still there, and the next sync would archive it again."""
+    connection.executemany(
+        "INSERT OR REPLACE INTO tombstones (session_id, forgotten_at) VALUES (?, ?)",
+        [(session_id, now) for session_id in session_ids],
+    )
+
+
+def _now() -> int:
+    return int(time.time() * 1000)
 
 
 def _concerned(connection: sqlite3.Connection, session_id: str) -> list[int]:

@@ -20,6 +20,7 @@ from typing import Any, Final, NamedTuple, Self, cast
 
 from turnlog.errors import SchemaTooNewError, StoreError
 from turnlog.store.connection import can_be_written, connect, write_transaction
+from turnlog.store.unfinished import end_forgetting
 
 _LARGEST_LIMIT: Final = (1 << 63) - 2
 """SQLite's largest number, less the one item more that is asked for to see whether another page follows."""
@@ -31,12 +32,15 @@ class Connections:
     def __init__(self, path: Path) -> None:
         """Open the file, creating or migrating it if necessary.
 
+        A session that a killed process was forgetting is gone before anything is read.
+
         Raises SchemaTooNewError for a store of a newer turnlog, StoreError for a file that is not a store.
         """
         self.path = path
         self._lock = threading.Lock()
         self._connections: dict[threading.Thread, sqlite3.Connection] = {}
         self._closed = False
+        end_forgetting(path)
         try:
             self._connection()
         except SchemaTooNewError:

@@ -21,6 +21,7 @@ from turnlog.store.external_content import BlobLoader, WholeBodies
 from turnlog.store.frames import BODY_COLUMNS
 from turnlog.store.sqlite.listed import LISTED
 from turnlog.store.sqlite.runs import OF_RUN
+from turnlog.store.unfinished import end_forgetting
 
 _TIME: Final = "strftime('%Y-%m-%dT%H:%M:%fZ', {0} / 1000.0, 'unixepoch') AS {1}"
 
@@ -122,6 +123,7 @@ def connect_for_sql(path: Path) -> sqlite3.Connection:
 
     Raises StoreError for a file that is no store, SchemaTooNewError for a store of a newer turnlog.
     """
+    end_forgetting(path)
     connection = connect(path, read_only=True)
     add_views(connection)
     return connection

@@ -31,6 +31,7 @@ from turnlog.store.external_content import BlobLoader, load_spill
 from turnlog.store.frames import BODY_COLUMNS, BodyPlace, BodyReader
 from turnlog.store.sqlite.listed import LISTED
 from turnlog.store.sqlite.sql import PRICED
+from turnlog.store.unfinished import end_forgetting
 
 # pyarrow has no types of its own.
 pa: Any = import_module("pyarrow")
@@ -144,6 +145,7 @@ def write_tables(
     Raises ConflictError if something in the folder is not of an earlier export, OSError if it cannot be written.
     """
     prepare_folder(folder, {f"{name}.parquet": is_written_table for name in TABLES} | {_CARD: _is_card})
+    end_forgetting(store_path)
     with closing(connect(store_path, read_only=True)) as connection, ExitStack() as stack:
         _choose(connection, sessions)
         redactor = Redactor() if redact else None
