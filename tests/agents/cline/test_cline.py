@@ -331,12 +331,46 @@ def test_what_a_later_version_changes_is_kept(tmp_path: Path) -> None:
     assert ([("text", "Before")], Fate.SUPERSEDED) in found
 
 
-def test_the_files_of_a_session_are_restored_byte_for_byte(tmp_path: Path) -> None:
-    with stored("resume", tmp_path) as store:
-        [session] = everything(store)
+def test_a_fork_repeats_the_messages_of_the_original_and_counts_them_once(tmp_path: Path) -> None:
+    """R-C10: both go on by themselves; the program copies messages with their ids and names the original."""
+    turns: dict[str, list[dict[str, Any]]] = json.loads((DATA / "fork.script.json").read_text())
+    wanted = {"original": [*turns["main"], *turns["orig"]], "fork": [*turns["main"], *turns["fork"]]}
+    with stored("fork", tmp_path) as store:
+        sessions = {"fork" if each.relationships else "original": each for each in everything(store)}
+        [relation] = sessions["fork"].relationships
+        assert (relation.kind, relation.parent_session_id) == ("fork", sessions["original"].id)
+        assert [each.title for each in sessions.values()].count("What is in notes.txt? (fork)") == 1
+        answered: dict[str, Message] = {}
+        for name, session in sessions.items():
+            placed = [each.message for each in store.messages(session.id) if each.message.role == "assistant"]
+            answered |= {message.id: message for message in placed}
+            assert [blocks(message) for message in placed] == [
+                [
+                    ("tool", (block["name"], block["id"], block["input"]))
+                    if block["type"] == "tool"
+                    else (block["type"], block["text"])
+                    for block in turn["blocks"]
+                ]
+                for turn in wanted[name]
+            ]
+            outputs = [
+                part.output_text for message in placed for part in message.parts if isinstance(part, ToolCallPart)
+            ]
+            assert outputs == ["alpha\nbeta\ngamma\n", "forked\n"][: len(outputs)]
+        used = store.usage(by="model").totals
+    asked = [turn["usage"] for each in turns.values() for turn in each]
+    assert (used.input, used.cache_read, used.output) == tuple(
+        sum(u[n] for u in asked) for n in ("in", "cached", "out")
+    )
+
+
+@pytest.mark.parametrize(("case", "files"), [("resume", 3), ("fork", 2)])
+def test_the_files_of_a_session_are_restored_byte_for_byte(case: str, files: int, tmp_path: Path) -> None:
+    with stored(case, tmp_path) as store:
+        session = everything(store)[0]
         restored = store.restore(session.id, tmp_path / "restored")
-    assert len(restored) == 3
-    assert [file.path.read_bytes() == Path(file.source).read_bytes() for file in restored] == [True] * 3
+    assert len(restored) == files
+    assert [file.path.read_bytes() == Path(file.source).read_bytes() for file in restored] == [True] * files
 
 
 def test_a_session_has_the_facts_of_its_manifest(tmp_path: Path) -> None:

@@ -16,9 +16,9 @@ import msgspec
 from msgspec import Raw
 
 from turnlog.agents.base import Source, SourceKind
-from turnlog.agents.changes import Changes, SessionChange
+from turnlog.agents.changes import Changes, Link, SessionChange
 from turnlog.agents.cline import NAME
-from turnlog.agents.cline.sources import source_of
+from turnlog.agents.cline.sources import session_id, source_of
 from turnlog.agents.decoding import aware, branch_of
 from turnlog.agents.files import entries, read_regular_file
 from turnlog.agents.jsonl import UNREADABLE
@@ -29,9 +29,14 @@ class _Git(msgspec.Struct):
     branch: str | None = None
 
 
+class _Fork(msgspec.Struct, rename="camel"):
+    forked_from_session_id: str | None = None
+
+
 class _Metadata(msgspec.Struct, rename="camel"):
     title: str | None = None
     git: _Git | None = None
+    fork: _Fork | None = None
 
 
 class _Manifest(msgspec.Struct):
@@ -64,6 +69,11 @@ class ClineSidecarFold(SidecarFold[_Manifest]):
         """See `SidecarFold.add_facts`."""
         session = self._source.session_id or ""
         changes.sessions[session] = _facts_of(facts, session)
+        fork = facts.metadata.fork if facts.metadata is not None else None
+        if fork is not None and fork.forked_from_session_id:
+            # A fork's messages are copies with the same ids, which no record says.
+            parent = session_id(fork.forked_from_session_id)
+            changes.links.append(Link(kind="fork", parent_session_id=parent, child_session_id=session))
         # A subagent's messages look up the same. They may have been read while the manifest was damaged.
         for child in _subagents_beside(Path(self._source.path)):
             folder, branch = _place_in(facts)
