@@ -29,7 +29,7 @@ import msgspec
 
 from turnlog import paths
 from turnlog.agents.commands import CommandForm
-from turnlog.agents.files import holds_folder
+from turnlog.agents.files import Version, holds_folder
 
 if TYPE_CHECKING:
     from turnlog.agents.changes import Changes
@@ -49,10 +49,6 @@ class SourceKind(StrEnum):
     transcripts). The session's own log supersedes it."""
     HOOKS = "hooks"
     """The events that an agent's hooks reported while it ran. The session's own log supersedes each of them."""
-
-
-Version: TypeAlias = tuple[int, int, int, int]
-"""Size in bytes (estimated), time of the last change (Unix nanoseconds), and two numbers that change with the rows."""
 
 
 HOOKED_FROM = 1 << 52

@@ -6,6 +6,8 @@ by mistake. Nothing is written next to the database either, as far as SQLite let
 
 from __future__ import annotations
 
+import hashlib
+import os
 import re
 import shutil
 import sqlite3
@@ -19,6 +21,7 @@ from urllib.parse import quote
 import msgspec
 
 from turnlog.agents.base import Detection, RowUpdate, Source, SourceKind, Version
+from turnlog.agents.files import are_rows_unchanged, read_regular_file
 from turnlog.errors import SourceError
 
 Row: TypeAlias = dict[str, Any]
@@ -31,9 +34,10 @@ FACTS: Final = "#about"
 """After the path of a session: what other tables say about it."""
 
 READABLE: Version = (0, 0, 0, 0)
-"""The version of a database that can be read; it holds no rows as a source by itself."""
+"""The version of a database that can be read, if nobody knows with which files."""
 
 _UNREADABLE: Version = (0, 0, 0, 1)
+"""The version of a database that cannot be read."""
 
 _SESSION = re.compile(r"(?P<database>.+)#(?P<session>[^#]+)")
 _DATABASE_SUFFIX = re.compile(r"-(?:wal|shm|journal)$")
@@ -46,6 +50,10 @@ _MAGIC = b"SQLite format 3\0"
 
 _WRITE_VERSION = 18
 """The byte of the header that names the journal of the database; 2 is a write-ahead log."""
+
+_FILES_BESIDE = {"": _HEADER_SIZE, "-wal": 32, "-shm": 48}
+"""The files of a database -> the bytes at their beginnings that count its transactions: the header of the database,
+that of its write-ahead log, and that of the log's index."""
 
 _BUSY_TIMEOUT = 5.0
 """Seconds to wait for a writer."""
@@ -195,7 +203,8 @@ class SessionListing(NamedTuple):
 class SessionDatabases(NamedTuple):
     """The databases of an agent. A session is a source `<database>#<session>`, what other tables say about it another.
 
-    Each database is also a source by itself. It holds nothing, but its version says when it cannot be read.
+    Each database is also a source by itself. It holds nothing, but its version says when it cannot be read, and else
+    with which files it was read and what was found: while both are as they were, nothing is looked for in it.
     """
 
     open_database: Callable[[Path], AbstractContextManager[sqlite3.Connection]]
@@ -205,13 +214,24 @@ class SessionDatabases(NamedTuple):
     """The lines of a session that its log does not have yet."""
     new_facts: Callable[[sqlite3.Connection, str, Iterable[bytes]], RowUpdate]
     """What other tables say about a session, if its log does not say it yet."""
+    lists_files: bool = False
+    """To list the sessions, no database is opened."""
+    has_facts: bool = True
+    """Other tables say something about sessions."""
 
     def find_sources(self, database: Path, root: Path, agent: str, to_id: Callable[[str], str]) -> Iterator[Source]:
         """The sources of a database: those of its sessions, as far as it can be read, and itself."""
-        version = READABLE
+        # Before the rows: what is written meanwhile is found in the next pass.
+        stamp = None if self.lists_files else _stamp_of(database)
+        if stamp is not None and are_rows_unchanged(str(database), lambda versions: _version_of(stamp, versions)):
+            return
+        versions: dict[str, Version] = {}
         try:
-            for found in self.list_sessions(database, None):
-                yield from _sources_of(found, database, root, agent, to_id)
+            for listed in self.list_sessions(database, None):
+                for source in self._sources_of(listed, database, root, agent, to_id):
+                    versions[source.path] = listed.version
+                    yield source
+            version = _version_of(stamp, versions)
         except (OSError, SourceError):
             version = _UNREADABLE
         yield Source(
@@ -227,7 +247,23 @@ class SessionDatabases(NamedTuple):
         """
         for found in self.list_sessions(database, None):
             if not found.is_empty:
-                yield from _sources_of(found, database, root, agent, to_id)
+                yield from self._sources_of(found, database, root, agent, to_id)
+
+    def _sources_of(
+        self, found: SessionListing, database: Path, root: Path, agent: str, to_id: Callable[[str], str]
+    ) -> Iterator[Source]:
+        rows = Source(
+            agent=agent,
+            path=f"{database}#{found.session}",
+            root=str(root),
+            session_id=to_id(found.session),
+            version=found.version,
+        )
+        yield rows
+        # What is known about an empty session would make a session of it.
+        if self.has_facts and not found.is_empty:
+            # In the same log, its lines would move the rows behind them.
+            yield msgspec.structs.replace(rows, path=f"{rows.path}{FACTS}", kind=SourceKind.SIDECAR, appendable=False)
 
     def detect(
         self,
@@ -282,6 +318,8 @@ class SessionDatabases(NamedTuple):
             with self.open_database(place[0]) as connection:
                 update = self.new_facts if source.path.endswith(FACTS) else self.new_lines
                 return update(connection, place[1], log)
+        if source.version not in (None, _UNREADABLE):
+            return RowUpdate()
         try:
             self.list_sessions(Path(source.path), None)
         except SourceError as error:
@@ -303,21 +341,32 @@ class DatabaseReader(NamedTuple):
     """See `RowAgent.restore_rows`."""
 
 
-def _sources_of(
-    found: SessionListing, database: Path, root: Path, agent: str, to_id: Callable[[str], str]
-) -> Iterator[Source]:
-    rows = Source(
-        agent=agent,
-        path=f"{database}#{found.session}",
-        root=str(root),
-        session_id=to_id(found.session),
-        version=found.version,
-    )
-    yield rows
-    # What is known about an empty session would make a session of it.
-    if not found.is_empty:
-        # In the same log, its lines would move the rows behind them.
-        yield msgspec.structs.replace(rows, path=f"{rows.path}{FACTS}", kind=SourceKind.SIDECAR, appendable=False)
+def _stamp_of(database: Path) -> int:
+    """A number that changes with every transaction, from the beginnings of the database's files and from `stat`."""
+    # SQLite keeps the other files beside what a link leads to.
+    place = os.path.realpath(database)
+    seen: list[object] = []
+    for ending, size in _FILES_BESIDE.items():
+        try:
+            status = os.stat(place + ending)  # noqa: PTH116  # a path object costs more than the call
+        except OSError:
+            continue
+        # Whoever reads may touch the index of the log; only its content tells of a transaction.
+        known = () if ending == "-shm" else (status.st_size, status.st_mtime_ns, status.st_dev, status.st_ino)
+        seen.append((ending, known, read_regular_file(place + ending, size)))
+    return _digest(seen)
+
+
+def _version_of(stamp: int | None, versions: Mapping[str, Version]) -> Version:
+    """The version of a database that was read with this stamp, if the sources in it have these versions."""
+    if stamp is None:
+        return READABLE
+    # It has no rows, and no time that would make it the newest.
+    return 0, 0, stamp, _digest(sorted(versions.items()))
+
+
+def _digest(value: object) -> int:
+    return int.from_bytes(hashlib.blake2b(repr(value).encode(errors="replace"), digest_size=7).digest())
 
 
 def session_place(path: str) -> tuple[Path, str] | None:

@@ -14,43 +14,58 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cached_property
 from operator import attrgetter
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from turnlog.platforms.files import BINARY, NO_FOLLOW, NO_WAIT
+
+Version: TypeAlias = tuple[int, int, int, int]
+"""Size in bytes (of rows estimated), time of the last change (Unix nanoseconds), and of a file its device and inode, of
+rows two numbers that change with them."""
 
 _unreadable: ContextVar[dict[str, str] | None] = ContextVar("unreadable", default=None)
 
 _links: ContextVar[set[str] | None] = ContextVar("links", default=None)
 
 
-class _Read(NamedTuple):
+class _Read:
     """What was read before."""
 
-    versions: Mapping[str, tuple[int, int, int, int]]
-    """Path -> size, time of the last change (Unix nanoseconds), device and inode."""
-    unchanged: set[str]
-    """Paths of the files that are still like this."""
+    def __init__(self, versions: Mapping[str, Version]) -> None:
+        self.versions = versions
+        self.unchanged: set[str] = set()
+        """Paths of the files and of the rows that are still like this."""
+
+    @cached_property
+    def rows(self) -> dict[str, dict[str, Version]]:
+        """Database -> path of each source in it -> version."""
+        found: dict[str, dict[str, Version]] = {}
+        for path, version in self.versions.items():
+            if "#" in path:
+                # One below a folder with such a name is found under another: it is listed in every pass.
+                found.setdefault(path.partition("#")[0], {})[path] = version
+        return found
 
 
 _read: ContextVar[_Read | None] = ContextVar("read", default=None)
 
 
 @contextmanager
-def leave_out_unchanged(versions: Mapping[str, tuple[int, int, int, int]]) -> Generator[set[str]]:
-    """Let `unread` leave out files that are as they were, while the body of the `with` runs; the paths of these files.
+def leave_out_unchanged(versions: Mapping[str, Version]) -> Generator[set[str]]:
+    """Leave out what is as it was, while the body of the `with` runs; the paths of these sources.
 
-    `versions` are path -> size, time of the last change (Unix nanoseconds), device and inode. With most files there is
-    nothing to do in a pass: it makes no source of them.
+    `versions` are those of the sources that were read before, by their paths. With most files there is nothing to do in
+    a pass: it makes no source of them (`unread`), nor of the rows of a database (`are_rows_unchanged`).
     """
-    unchanged: set[str] = set()
-    token = _read.set(_Read(versions, unchanged))
+    read = _Read(versions)
+    token = _read.set(read)
     try:
-        yield unchanged
+        yield read.unchanged
     finally:
         _read.reset(token)
 
@@ -76,6 +91,23 @@ def unread(listed: list[os.DirEntry[str]]) -> list[os.DirEntry[str]]:
                 continue
         others.append(entry)
     return others
+
+
+def are_rows_unchanged(database: str, version_of: Callable[[Mapping[str, Version]], Version]) -> bool:
+    """Whether a database and all sources in it are as they were when they were read; False, unless a pass asks.
+
+    Args:
+        database: Its path.
+        version_of: The version that the database has if the sources in it have these versions.
+    """
+    read = _read.get()
+    if read is None or database not in read.versions:
+        return False
+    rows = read.rows.get(database, {})
+    if read.versions[database] != version_of(rows):
+        return False
+    read.unchanged.update((database, *rows))
+    return True
 
 
 @contextmanager

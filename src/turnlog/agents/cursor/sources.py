@@ -35,6 +35,7 @@ from turnlog.agents.files import entries, folders, holds_file, holds_log, is_fil
 from turnlog.agents.jsonl import whole_lines
 
 DATABASES: Final = SessionDatabases(open_database, list_sessions, new_lines, new_facts)
+_CHATS: Final = DATABASES._replace(lists_files=True)
 
 _FACTS: Final = "meta.json"
 _ENDINGS: Final = (".jsonl", ".txt")
@@ -99,7 +100,7 @@ def _chat(folder: Path, root: Path) -> Iterator[Source]:
             appendable=False,
         )
     if holds_log(folder, CHAT):
-        yield from DATABASES.find_sources(folder / CHAT, root, NAME, session_id)
+        yield from _CHATS.find_sources(folder / CHAT, root, NAME, session_id)
 
 
 def sources_at(path: Path, root: Path) -> Iterator[Source]:
@@ -107,7 +108,8 @@ def sources_at(path: Path, root: Path) -> Iterator[Source]:
     database = database_of(path)
     if database.name in (CHAT, EDITOR):
         if holds_file(database.parent, database.name):
-            yield from DATABASES.find_sources(database, root, NAME, session_id)
+            databases = _CHATS if database.name == CHAT else DATABASES
+            yield from databases.find_sources(database, root, NAME, session_id)
     elif path.name == _FACTS:
         yield from (source for source in _chat(path.parent, root) if source.path == os.fspath(path))
     elif TRANSCRIPTS in path.parts and path.suffix in _ENDINGS:

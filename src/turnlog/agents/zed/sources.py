@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from turnlog.agents.base import Detection, Source
-from turnlog.agents.databases import FACTS, DatabaseReader, SessionDatabases, database_of, is_database
+from turnlog.agents.databases import DatabaseReader, SessionDatabases, database_of, is_database
 from turnlog.agents.files import holds_file
 from turnlog.agents.zed import DATABASE, NAME, THREADS_FOLDER
 from turnlog.agents.zed.database import (
@@ -24,15 +24,14 @@ from turnlog.agents.zed.database import (
     session_id,
 )
 
-DATABASES: Final = SessionDatabases(open_database, list_sessions, new_lines, new_facts)
+DATABASES: Final = SessionDatabases(open_database, list_sessions, new_lines, new_facts, has_facts=False)
 
 
 def find_sources(root: Path) -> Iterator[Source]:
     """Every thread below a home."""
     folder = root / THREADS_FOLDER
     if holds_file(folder, DATABASE):
-        found = DATABASES.find_sources(folder / DATABASE, root, NAME, session_id)
-        yield from (source for source in found if not source.path.endswith(FACTS))
+        yield from DATABASES.find_sources(folder / DATABASE, root, NAME, session_id)
 
 
 def sources_at(path: Path, root: Path) -> Iterator[Source]:
