@@ -198,6 +198,8 @@ class SessionListing(NamedTuple):
     version: Version
     is_empty: bool = False
     """Nothing is said in it. If something was, its log is written anew; otherwise it is no session."""
+    is_subagent: bool = False
+    """It is known to be a subagent's before its rows are read."""
 
 
 class SessionDatabases(NamedTuple):
@@ -256,6 +258,7 @@ class SessionDatabases(NamedTuple):
             agent=agent,
             path=f"{database}#{found.session}",
             root=str(root),
+            kind=SourceKind.SUBAGENT if found.is_subagent else SourceKind.SESSION,
             session_id=to_id(found.session),
             version=found.version,
         )
@@ -290,7 +293,7 @@ class SessionDatabases(NamedTuple):
             if version is None:
                 return Detection(reason="a database of another schema")
             sources = self.find_sessions(path, path.parent, agent, to_id)
-            found = tuple(source for source in sources if source.kind is SourceKind.SESSION)
+            found = tuple(source for source in sources if source.kind is not SourceKind.SIDECAR)
         except (OSError, SourceError) as error:
             return Detection(reason=str(error))
         return Detection(

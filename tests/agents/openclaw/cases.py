@@ -8,13 +8,16 @@ CASES = tuple(
     AgentCase(
         name=name,
         home=f".{name}",
-        recorded=(recorded,),
+        recorded=recorded,
         answer=Answer("Resumed: nothing", 1700, 1500, 15, 0),
-        lacks=frozenset({"subagents", "project in the path"}),
+        lacks=frozenset({"project in the path"} if len(recorded) > 1 else {"subagents", "project in the path"}),
         sample_cwd="/home/dev/work",
         touch="UPDATE transcript_rewrite_watermarks SET generation = generation + 1",
         empty="DELETE FROM transcript_events",
         sample_logs="agents",
     )
-    for name, recorded in (("openclaw", "openclaw/2026.9.6/basic"), ("qclaw", "openclaw/handwritten-qclaw"))
+    for name, recorded in (
+        ("openclaw", tuple(f"openclaw/2026.9.6/{name}" for name in ("basic", "interrupted", "subagent"))),
+        ("qclaw", ("openclaw/handwritten-qclaw",)),
+    )
 )

@@ -16,7 +16,7 @@ from support.pi_files import DATA, answer, call, header, record, result, script,
 from turnlog.agents import agent, detect
 from turnlog.agents.base import SourceKind
 from turnlog.errors import ConflictError
-from turnlog.model import CompactionEvent, Fate, Message, RewindEvent, ToolCallPart, ToolState
+from turnlog.model import CompactionEvent, Fate, Message, Origin, RewindEvent, TextPart, ToolCallPart, ToolState
 from turnlog.model.codec import encode
 from turnlog.store import open_store
 from turnlog.store.base import SessionFilter
@@ -98,6 +98,23 @@ def test_the_recorded_run_is_that_of_the_script(tmp_path: Path) -> None:
     assert [message.metadata["openclaw"]["openclaw"]["senderIsOwner"] for message in asked] == [True, True]
 
 
+def test_a_stopped_command_has_no_result_and_a_stopped_answer_is_not_there(tmp_path: Path) -> None:
+    """R-C8: Ctrl-C ended the program in a command and then in an answer; it writes neither down."""
+    shutil.copytree(RECORDED.parent / "interrupted", tmp_path / ".openclaw")
+    assert read(tmp_path / ".openclaw", tmp_path).diagnostics == 0
+    steps: dict[str, list[dict[str, Any]]] = json.loads((RECORDED.parent / "interrupted" / "script.json").read_text())
+    turns = [steps["01int"][0], *steps["02after"]]
+    found = messages(tmp_path, "openclaw:s-int")
+    assert [message.role for message in found] == ["user", "assistant", "user", "assistant", "user"]
+    answers = [message for message in found if message.role == "assistant"]
+    used = [message.usage for message in answers if message.usage is not None]
+    assert [(one.input, one.cache_read, one.output) for one in used] == [
+        (turn["usage"]["in"], turn["usage"]["cached"], turn["usage"]["out"]) for turn in turns
+    ]
+    [stopped] = [part for message in answers for part in message.parts if isinstance(part, ToolCallPart)]
+    assert (stopped.tool_call_id, stopped.state, stopped.results) == ("call_long1", ToolState.INPUT_AVAILABLE, ())
+
+
 def test_a_recorded_compaction_is_a_summary_in_the_place_of_the_prompt(tmp_path: Path) -> None:
     """R-C5: the program wrote the summary itself; the answer that it kept stays in the context."""
     shutil.copytree(RECORDED.parent / "compaction", tmp_path / ".openclaw")
@@ -122,6 +139,67 @@ def test_a_recorded_compaction_is_a_summary_in_the_place_of_the_prompt(tmp_path:
     assert event.summary_message_id == placed[2].message.id
     # Its window shows the end of its key, which nobody named.
     assert session.title == "And more."
+
+
+def test_a_recorded_subagent_is_a_session_that_a_call_started(tmp_path: Path) -> None:
+    """R-C10: its window names the key of the parent's session, and the result of the call that of its own."""
+    shutil.copytree(RECORDED.parent / "subagent", tmp_path / ".openclaw")
+    assert read(tmp_path / ".openclaw", tmp_path).diagnostics == 0
+    scripts: dict[str, list[dict[str, Any]]] = json.loads((RECORDED.parent / "subagent" / "script.json").read_text())
+    with open_store(tmp_path / "store.db") as store:
+        [session] = store.sessions(SessionFilter()).items
+        [child] = store.children(session.id)
+        restored = store.restore(session.id, tmp_path / "restored")
+    [relation] = child.relationships
+    assert (relation.kind, relation.parent_session_id, relation.parent_tool_call_id, relation.inferred) == (
+        "subagent", "openclaw:s-sub", "call_spawn1", False,
+    )  # fmt: skip
+    for name, turns in ((session.id, scripts["main"]), (child.id, scripts["sub"])):
+        answers = [message for message in messages(tmp_path, name) if message.role == "assistant"]
+        used = [message.usage for message in answers if message.usage is not None]
+        assert [(one.input, one.cache_read, one.output) for one in used] == [
+            (turn["usage"]["in"], turn["usage"]["cached"], turn["usage"]["out"]) for turn in turns
+        ]
+        told = [part.text if isinstance(part, TextPart) else part.tool_call_id for part in parts_in(answers)]
+        assert told == [block.get("text", block.get("id")) for turn in turns for block in turn["blocks"]]
+    [counted] = [part for part in parts_in(messages(tmp_path, child.id)) if isinstance(part, ToolCallPart)]
+    assert (counted.output_text, counted.results[0].exit_code) == ("3 notes.txt", 0)
+    [task] = [message for message in messages(tmp_path, child.id) if message.role == "user"]
+    assert task.origin is Origin.SUBAGENT_PROMPT
+    # Its parent wrote it, not somebody in a channel.
+    assert "is_from_others" not in task.metadata["openclaw"]
+    assert rows_of(restored[0].path) == rows_of(RECORDED.parent / "subagent" / DATABASE)
+
+
+def parts_in(found: list[Message]) -> list[TextPart | ToolCallPart]:
+    return [part for message in found for part in message.parts if isinstance(part, TextPart | ToolCallPart)]
+
+
+def rows_of(database: Path) -> list[Any]:
+    statement = "SELECT session_id, seq, event_json, created_at FROM transcript_events ORDER BY session_id, seq"
+    with closing(sqlite3.connect(database)) as connection:
+        return connection.execute(statement).fetchall()
+
+
+def test_a_subagent_is_linked_when_its_rows_are_compressed(tmp_path: Path) -> None:
+    """And to the newest conversation with the key that there was when it started."""
+    home = tmp_path / ".openclaw"
+    shutil.copytree(RECORDED.parent / "subagent", home)
+    with closing(sqlite3.connect(home / DATABASE)) as connection, connection:
+        connection.execute("PRAGMA ignore_check_constraints = ON")
+        for rowid, text in connection.execute("SELECT rowid, event_json FROM transcript_events").fetchall():
+            packed = ZstdCompressor().compress(text.encode())
+            statement = "UPDATE transcript_events SET event_json = NULL, event_zstd = ? WHERE rowid = ?"
+            connection.execute(statement, (packed, rowid))
+        connection.execute(
+            "INSERT INTO session_windows (session_id, session_key, session_scope, created_at, updated_at)"
+            " SELECT 's-later', session_key, session_scope, created_at * 2, updated_at FROM session_windows"
+            " WHERE session_id = 's-sub'"
+        )
+    read(home, tmp_path)
+    with open_store(tmp_path / "store.db") as store:
+        [child] = store.children("openclaw:s-sub")
+    assert [relation.parent_tool_call_id for relation in child.relationships] == ["call_spawn1"]
 
 
 def test_rows_that_are_added_are_read_alone_and_give_what_all_give(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ class OpenClaw(RowAgent):
     name = NAME
     display_name = "OpenClaw"
     colour = Colour(light="#b5382a", dark="#f28881")
-    parser_version = 2
+    parser_version = 3
     homes = BUILT_IN[NAME].homes
     log_folders = ("agents",)
 

@@ -11,14 +11,21 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import msgspec
+
 from turnlog.agents.base import Version
 from turnlog.agents.databases import ROW_SIZE, Row, SessionListing, open_snapshot, replacing_text, select_rows
+from turnlog.agents.files import decompress
+from turnlog.agents.jsonl import UNREADABLE
 from turnlog.errors import SourceError
 
 EVENTS = "transcript_events"
 WINDOWS = "session_windows"
 NODES = "session_nodes"
 WATERMARKS = "transcript_rewrite_watermarks"
+SPAWN = "spawn"
+"""What is no table of OpenClaw: how a subagent was started, see `spawn_of`."""
+
 TABLES = frozenset({EVENTS, WINDOWS, NODES, WATERMARKS})
 """The tables that may be read."""
 
@@ -67,8 +74,14 @@ def list_sessions(path: Path, only: str | None = None) -> list[SessionListing]:
             empty = [row["session_id"] for row in windows if row["session_id"] not in found]
             found |= {session: {"session_id": session, "count": 0, "last": 0} for session in empty}
         return [
-            SessionListing(session, _version(row, facts_of(connection, session)), is_empty=not row["count"])
+            SessionListing(
+                session,
+                _version(row, facts),
+                is_empty=not row["count"],
+                is_subagent=is_subagent((facts.get(WINDOWS) or {}).get("session_key")),
+            )
             for session, row in found.items()
+            for facts in (facts_of(connection, session),)
         ]
 
 
@@ -97,6 +110,61 @@ def facts_of(connection: sqlite3.Connection, session: str) -> dict[str, Row]:
         if node is not None:
             found[NODES] = {name: node[name] for name in NODE_FIELDS if node.get(name) is not None}
     return found
+
+
+def spawn_of(connection: sqlite3.Connection, session: str) -> Row:
+    """The session that started a subagent, and the call with which it did; as far as this database has them."""
+    if WINDOWS not in tables_of(connection):
+        return {}
+    window = next(select_rows(connection, f"SELECT * FROM {WINDOWS} WHERE session_id = ?", session), None) or {}
+    key, above = window.get("session_key"), window.get("spawned_by")
+    if not is_subagent(key) or above is None:
+        return {}
+    # A key stays when its conversation begins anew, in another session.
+    statement = f"""SELECT session_id FROM {WINDOWS} WHERE session_key = ? AND created_at <= ?
+        ORDER BY created_at DESC LIMIT 1"""
+    parent = next(select_rows(connection, statement, above, window.get("created_at")), None)
+    if parent is None:
+        return {}
+    statement = f"""SELECT * FROM {EVENTS} WHERE session_id = ?
+        AND (event_json IS NULL OR instr(event_json, ?)) ORDER BY seq"""
+    calls = (_call_in(record_text(row), key) for row in select_rows(connection, statement, parent["session_id"], key))
+    return {"session_id": parent["session_id"], "call": next((call for call in calls if call is not None), None)}
+
+
+def is_subagent(key: object) -> bool:
+    """Whether a session with this key is a subagent's: `agent:<agent>:subagent:<id>`."""
+    return isinstance(key, str) and key.split(":")[2:3] == ["subagent"]
+
+
+class _Details(msgspec.Struct):
+    child: str | None = msgspec.field(name="childSessionKey", default=None)
+
+
+class _Result(msgspec.Struct):
+    call: str | None = msgspec.field(name="toolCallId", default=None)
+    details: _Details | None = None
+
+
+class _Record(msgspec.Struct):
+    message: _Result | None = None
+
+
+def _call_in(text: str, key: object) -> str | None:
+    """The call whose result, in this record, names the session that it started."""
+    try:
+        result = msgspec.json.decode(text, type=_Record).message
+    except UNREADABLE:
+        return None
+    return result.call if result is not None and result.details is not None and result.details.child == key else None
+
+
+def record_text(row: Row) -> str:
+    """The text of a record. OpenClaw moves that of old rows from `event_json` to `event_zstd`."""
+    text, packed = row.get("event_json"), row.get("event_zstd")
+    if text is None and isinstance(packed, bytes):
+        text = decompress(".zst", packed).data.decode(errors="replace")
+    return text if isinstance(text, str) else ""
 
 
 def events_of(connection: sqlite3.Connection, session: str) -> Iterator[Row]:

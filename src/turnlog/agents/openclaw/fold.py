@@ -7,10 +7,10 @@ from typing import Any
 from msgspec import Raw
 
 from turnlog.agents.base import Source
-from turnlog.agents.decoding import fields_of, state_codec, value_of
+from turnlog.agents.decoding import fields_of, state_codec, text_of, value_of
 from turnlog.agents.jsonl import JsonLines
 from turnlog.agents.line_fold import LineFold
-from turnlog.agents.openclaw.database import EVENTS, NODES, WINDOWS
+from turnlog.agents.openclaw.database import EVENTS, NODES, SPAWN, WINDOWS
 from turnlog.agents.openclaw.row_log import OpenClawRowLine
 from turnlog.agents.pi.fold import read_record
 from turnlog.agents.pi.fold_context import PiContext, PiState
@@ -75,6 +75,11 @@ def _read_facts(context: PiContext, line: OpenClawRowLine) -> None:
     known |= {name: node[name] for name in ("created_via", "parent_session_key") if name in node}
     if known:
         change.metadata[context.agent] = known
+    spawn = _values(tables.get(SPAWN))
+    if spawn.get("session_id"):
+        # The id of the parent in the model ends as this one does: both are sessions of one of OpenClaw's agents.
+        _, separator, owner = context.session_id.partition("@")
+        context.link("subagent", f"{spawn['session_id']}{separator}{owner}", tool_call_id=text_of(spawn.get("call")))
     # The line is read but is no event of the conversation; counting it keeps the sum of counts equal to the number of
     # lines.
     context.changes.counts.events += 1

@@ -19,8 +19,7 @@ import msgspec
 from msgspec import Raw
 
 from turnlog.agents.base import RowUpdate, Source, SourceKind
-from turnlog.agents.files import decompress
-from turnlog.agents.openclaw.database import EVENTS, WINDOWS, Row, events_of, facts_of
+from turnlog.agents.openclaw.database import EVENTS, SPAWN, WINDOWS, Row, events_of, facts_of, record_text, spawn_of
 from turnlog.atomic_files import make_folders, refuse_other_than_file
 from turnlog.errors import ConflictError
 
@@ -64,17 +63,17 @@ def new_lines(connection: sqlite3.Connection, session: str, log: Iterable[bytes]
 
 def new_facts(connection: sqlite3.Connection, session: str, log: Iterable[bytes]) -> RowUpdate:
     """What other tables say about a session, if it is not what the log says."""
-    now = _encode(OpenClawRowLine(table=WINDOWS, facts=Raw(_encode(facts_of(connection, session))))) + b"\n"
+    facts = facts_of(connection, session)
+    spawn = spawn_of(connection, session)
+    if spawn:
+        facts[SPAWN] = spawn
+    now = _encode(OpenClawRowLine(table=WINDOWS, facts=Raw(_encode(facts)))) + b"\n"
     return RowUpdate() if b"".join(log) == now else RowUpdate(lines=[now], anew=True)
 
 
 def _event_line(row: Row) -> OpenClawRowLine:
-    text = row.get("event_json")
-    packed = row.get("event_zstd")
-    # OpenClaw moves the text of old rows from `event_json` to `event_zstd`; the log must not change when it does.
-    if text is None and isinstance(packed, bytes):
-        text = decompress(".zst", packed).data.decode(errors="replace")
-    text = text if isinstance(text, str) else ""
+    # The same whether it is compressed, so that the log does not change when OpenClaw does that.
+    text = record_text(row)
     line = OpenClawRowLine(table=EVENTS, seq=row["seq"], created_at=_whole(row.get("created_at")))
     try:
         msgspec.json.decode(text.encode(), type=dict[str, Raw])

@@ -120,7 +120,7 @@ def _detect_database(agent: str, path: Path) -> Detection:
             if EVENTS not in tables_of(connection):
                 return Detection(reason="a database without its tables")
         found = DATABASES.find_sessions(path, path.parent, agent, partial(session_id, agent, _owner_in(path)))
-        sources = tuple(source for source in found if source.kind is SourceKind.SESSION)
+        sources = tuple(source for source in found if source.kind is not SourceKind.SIDECAR)
     except (OSError, SourceError) as error:
         return Detection(reason=str(error))
     return Detection(

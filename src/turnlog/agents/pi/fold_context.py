@@ -158,7 +158,9 @@ class PiContext(LogContext):
             self.state.cost = (self.state.cost or 0.0) + amount
             self.session.reported_cost = self.state.cost
 
-    def link(self, kind: RelationshipKind, parent: str, *, inferred: bool = False) -> None:
+    def link(
+        self, kind: RelationshipKind, parent: str, *, tool_call_id: str | None = None, inferred: bool = False
+    ) -> None:
         """Add that this session came out of `parent`, an external id."""
         if session_id(self.agent, parent) != self.session_id:
             self.changes.links.append(
@@ -166,6 +168,7 @@ class PiContext(LogContext):
                     kind=kind,
                     parent_session_id=session_id(self.agent, parent),
                     child_session_id=self.session_id,
+                    tool_call_id=tool_call_id,
                     inferred=inferred,
                 )
             )

@@ -66,8 +66,8 @@ def _facts(context: PiContext, message: PiMessage, **known: Any) -> dict[str, An
     found = {name: value for name, value in known.items() if value is not None}
     if isinstance(message.openclaw, Raw):
         found["openclaw"] = value_of(message.openclaw)
-        # Somebody else wrote it, in a channel that the agent reads.
-        if field_of(message.openclaw, "senderIsOwner") is False:
+        # Somebody else wrote it, in a channel that the agent reads; a subagent's task came from its parent.
+        if not context.is_subagent and field_of(message.openclaw, "senderIsOwner") is False:
             found["is_from_others"] = True
     others = other_fields(fields_of(context.record.message), _MESSAGE_FIELDS)
     if others:
