@@ -142,7 +142,8 @@ def test_a_task_has_its_calls_with_the_tokens_of_their_requests(root: Path, data
     counted = [(m.usage.input, m.usage.cache_read, m.usage.cache_write, m.usage.output) for m in found if m.usage]
     assert counted[:3] == [(200, 1200, 100, 60), (200, 1500, None, 40), (200, 1700, None, 50)]
     assert [message.error.text for message in found if message.error is not None] == ["overloaded"]
-    assert [error.error_text for error in errors] == ["overloaded"]
+    # The request and the message after it say the same.
+    assert errors == []
     assert {message.model for message in found} == {"claude-sonnet-4-5"}
     assert session is not None
     assert (session.cwd, session.title, session.counts.turns) == (
@@ -150,6 +151,28 @@ def test_a_task_has_its_calls_with_the_tokens_of_their_requests(root: Path, data
         "Read notes.txt, then run the tests",
         2,
     )
+
+
+@pytest.mark.parametrize(
+    ("told", "events"), [("overloaded", []), ("too many requests", ["overloaded"]), (None, ["overloaded"])]
+)
+def test_a_failure_at_the_end_is_there_once(told: str | None, events: list[str], root: Path, database: Path) -> None:
+    """R-C8: whether or not the request says the same."""
+    shutil.copytree(CASES / "roo", root)
+    shown = root / "tasks" / PARENT / "ui_messages.json"
+    items: list[dict[str, Any]] = json.loads(shown.read_text())
+    asked = {"apiProtocol": "anthropic", "tokensIn": 0, "tokensOut": 0, "streamingFailedMessage": told}
+    items += [
+        {"ts": 1790000070000, "type": "say", "say": "api_req_started", "text": json.dumps(asked)},
+        {"ts": 1790000070100, "type": "ask", "ask": "api_req_failed", "text": "overloaded"},
+    ]
+    shown.write_text(json.dumps(items))
+    read(database, root, "roo-code")
+    with open_store(database) as store:
+        found = [message.error.text for message in answers(store, f"roo-code:{PARENT}") if message.error is not None]
+        errors = [each for each in store.events(f"roo-code:{PARENT}") if isinstance(each, ErrorEvent)]
+    assert [error.error_text for error in errors] == events
+    assert len(found) + len(errors) == 2
 
 
 def test_a_subtask_belongs_to_the_call_at_its_place(root: Path, database: Path) -> None:

@@ -32,7 +32,7 @@ class TaskAgent(RowAgent):
     """An extension that keeps a folder for each task. See `turnlog.agents.base.Agent` and `RowAgent`."""
 
     extension: ClassVar[str]
-    parser_version = 2
+    parser_version = 3
     log_folders = (TASKS,)
 
     def home_folders(self) -> Sequence[Path]:

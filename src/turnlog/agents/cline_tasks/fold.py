@@ -85,9 +85,9 @@ _SHOWN = JsonLines(ShownMessage, first_keys=(), plausible=lambda message: True)
 
 REQUEST = "api_req_started"
 
-ERRORS = frozenset(
-    {"error", "api_req_failed", "diff_error", "rooignore_error", "clineignore_error", "condense_context_error"}
-)
+_FAILED = "api_req_failed"
+
+ERRORS = frozenset({"error", _FAILED, "diff_error", "rooignore_error", "clineignore_error", "condense_context_error"})
 """Kinds of shown messages that report an error."""
 
 REPEATED = frozenset(
@@ -279,6 +279,8 @@ class TaskFold(ConversationFold[RowLine]):
             self._add_completion(context, message)
         if kind == REQUEST:
             self._read_request(context, message)
+        elif kind == _FAILED and self._ends_request(context, message):
+            context.changes.counts.duplicates += 1
         elif kind in ERRORS and not message.partial:
             at = time_of(message.ts)
             text = message.text or kind
@@ -292,6 +294,16 @@ class TaskFold(ConversationFold[RowLine]):
             context.changes.counts.duplicates += 1
         else:
             context.add_record(kind, known=kind in SHOWN_ONLY)
+
+    def _ends_request(self, context: ConversationContext, message: ShownMessage) -> bool:
+        """Add the answer that failed, if its request says the same as this message."""
+        notes = context.state.notes
+        request = request_in(notes.get("request"))
+        if request is None or not message.text or request.streaming_failed_message != message.text:
+            return False
+        del notes["request"]
+        self._add_failure(context, request, notes.get("request_time", ""))
+        return True
 
     def _read_request(self, context: ConversationContext, message: ShownMessage) -> None:
         """Remember a request until its answer comes. One without an answer is an answer that failed."""
