@@ -7,6 +7,8 @@ What has nothing to do with the registry is also checked of the agent in `exampl
 from __future__ import annotations
 
 import shutil
+import struct
+import zlib
 from importlib import metadata
 from itertools import combinations
 from math import cbrt, dist
@@ -22,7 +24,10 @@ from turnlog.agents import agent, agents, detect, load_target
 from turnlog.agents.base import Agent, RowAgent, Source, SourceKind
 from turnlog.agents.built_in import BUILT_IN, may_be_here
 from turnlog.agents.changes import Changes, LineCounts
-from turnlog.model import ToolCallPart, ToolKind
+from turnlog.model import FilePart, ToolCallPart, ToolKind
+from turnlog.store import open_store
+from turnlog.store.base import SessionFilter
+from turnlog.sync.syncer import sync
 
 ROOT = Path(__file__).parent.parent.parent
 NAMES = sorted(BUILT_IN)
@@ -169,6 +174,31 @@ def test_a_plugin_is_known_by_its_first_line(name: str) -> None:
 
 
 # -- where its logs are
+
+
+@every_built_in
+def test_the_pictures_of_its_sample_can_be_shown(name: str, tmp_path: Path) -> None:
+    """Whoever looks at a sample in the browser sees them: a PNG has all of its pixels."""
+    sync(tmp_path / "store.db", roots=[sample_of(name)], agents=[agent(name)])
+    with open_store(tmp_path / "store.db") as store:
+        sessions = store.sessions(SessionFilter(subagents=True), limit=100).items
+        for part in (part for one in sessions for placed in store.messages(one.id) for part in placed.message.parts):
+            if isinstance(part, FilePart) and part.media_type == "image/png" and part.url is None:
+                # Of one outside of the log, nothing but its place is known.
+                data = part.data if part.blob is None else store.blob(part.blob.sha256).data
+                assert not data or has_all_pixels(data), part.id
+
+
+def has_all_pixels(png: bytes) -> bool:
+    width, height = struct.unpack(">II", png[16:24])
+    # By the kind of colours: grey, RGB, of an index, grey with transparency, RGB with transparency.
+    samples = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}[png[25]]
+    start, data = 8, b""
+    while start < len(png):
+        (size,) = struct.unpack(">I", png[start : start + 4])
+        data += png[start + 8 : start + 8 + size] if png[start + 4 : start + 8] == b"IDAT" else b""
+        start += 12 + size
+    return start == len(png) and len(zlib.decompress(data)) == height * (1 + (width * samples * png[24] + 7) // 8)
 
 
 @every_agent
