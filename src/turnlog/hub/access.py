@@ -14,12 +14,14 @@ from urllib.parse import urlsplit
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.requests import HTTPConnection
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from turnlog.errors import StoreBusyError, StoreError
+from turnlog.hub import scopes
 from turnlog.hub.callers import CALLER, Caller
 from turnlog.hub.contexts import Contexts
 from turnlog.hub.people.registry import People
+from turnlog.hub.people.secrets import Kind
 from turnlog.hub.rates import RequestRates
 from turnlog.hub.settings import HubSettings
 from turnlog.server.context import CONTEXT
@@ -37,6 +39,11 @@ SIGN_IN_HEADER: Final = "X-Turnlog-Sign-In"
 
 CLIENT: Final = "turnlog.client"
 """Key of an ASGI scope: the address of the client, as far as trusted proxies know it."""
+
+_TOKENS: Final[tuple[Kind, ...]] = ("personal", "machine")
+
+_COOKIES: Final[dict[str, tuple[Kind, ...]]] = {BROWSER_COOKIE: ("browser",), LINK_COOKIE: ("link",)}
+"""What each cookie may hold: a token is no browser, and what a browser holds is no token."""
 
 _SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
@@ -84,6 +91,9 @@ class Access:
         if refused is not None:
             await error_response(*refused, headers=more)(scope, receive, send)
             return
+        caller: Caller | None = scope.get(CALLER)
+        if caller is not None and "read" not in caller.scopes and is_below_api(scope):
+            send = _without_content(send)
         await self._app(scope, receive, send)
 
     def _client(self, peer: str, headers: Headers) -> str:
@@ -125,18 +135,12 @@ class Access:
         if caller is None:
             if _shown(scope, headers) and (wait := self._failures.take(scope[CLIENT])):
                 return _too_many(wait)
-            if is_below_api(scope):
-                return Refusal(401, "unauthorized", "sign in, or send a token"), {
-                    "WWW-Authenticate": "Bearer",
-                    SIGN_IN_HEADER: "/sign-in",
-                }
-            return None, {}
+            return _refuse_nobody(scope)
         if is_browser and scope["method"] not in _SAFE and CSRF_HEADER not in headers:
             return Refusal(403, "forbidden", f"a browser must send the header {CSRF_HEADER}"), {}
+        if _is_data(scope) and (refused := _refuse(scope, caller)):
+            return refused, {}
         if is_below_api(scope):
-            needed = "read" if scope["method"] in _SAFE else "push"
-            if needed not in caller.scopes:
-                return Refusal(403, "forbidden", f"you may not {needed} here"), {}
             scope[CONTEXT] = self._contexts.of(caller)
         scope[CALLER] = caller
         return None, {}
@@ -145,11 +149,11 @@ class Access:
         """The caller, and whether a browser shows who it is without being asked."""
         token = bearer(headers)
         if token:
-            return self._people.secrets.caller(token), False
+            return self._people.secrets.caller(token, _TOKENS), False
         cookies = HTTPConnection(scope).cookies
-        for name in (BROWSER_COOKIE, LINK_COOKIE):
+        for name, kinds in _COOKIES.items():
             if name in cookies:
-                caller = self._people.secrets.caller(cookies[name])
+                caller = self._people.secrets.caller(cookies[name], kinds)
                 if caller is not None:
                     return caller, True
         if self._proxy.header is not None and self._is_proxy(peer):
@@ -173,6 +177,49 @@ def _shown(scope: Scope, headers: Headers) -> bool:
 
 def _is_data(scope: Scope) -> bool:
     return is_below_api(scope) or scope["path"].startswith("/hub/")
+
+
+def _refuse_nobody(scope: Scope) -> tuple[Refusal | None, dict[str, str]]:
+    """Why nobody may ask this; None for what anybody may."""
+    if not _is_data(scope) or scopes.need_of(_method(scope), scope["path"]) == scopes.ANYBODY:
+        return None, {}
+    where = {SIGN_IN_HEADER: "/sign-in"} if is_below_api(scope) else {}
+    return Refusal(401, "unauthorized", "sign in, or send a token"), {"WWW-Authenticate": "Bearer", **where}
+
+
+def _refuse(scope: Scope, caller: Caller) -> Refusal | None:
+    """Why a caller may not ask this, whatever their role."""
+    need = scopes.need_of(_method(scope), scope["path"])
+    if need == "nothing":
+        return Refusal(404, "not_found", "there is no such address")
+    if isinstance(need, str) or scopes.has(caller.powers, need):
+        return None
+    if need == scopes.BROWSER:
+        return Refusal(403, "forbidden", "only a person who is signed in with a browser may do this")
+    wanted = " or ".join(" and ".join(sorted(each)) for each in need if "browser" not in each)
+    return Refusal(403, "forbidden", f"this takes the scope {wanted}")
+
+
+def _without_content(send: Send) -> Send:
+    """Answer 204 where something was done: for who may change a session, but not read it."""
+    is_done = False
+
+    async def send_rest(message: Message) -> None:
+        nonlocal is_done
+        if message["type"] == "http.response.start" and 200 <= message["status"] < 300:
+            is_done = True
+            headers = [each for each in message["headers"] if not each[0].lower().startswith((b"content-", b"etag"))]
+            await send({**message, "status": 204, "headers": headers})
+        elif not is_done or message["type"] != "http.response.body":
+            await send(message)
+        elif not message.get("more_body"):
+            await send({"type": "http.response.body", "body": b""})
+
+    return send_rest
+
+
+def _method(scope: Scope) -> str:
+    return "GET" if scope["method"] == "HEAD" else scope["method"]
 
 
 def _too_many(seconds: float) -> tuple[Refusal, dict[str, str]]:

@@ -18,6 +18,12 @@ Scope: TypeAlias = Literal["push", "read", "admin"]
 
 SCOPES: Final[tuple[Scope, ...]] = ("push", "read", "admin")
 
+Power: TypeAlias = Literal["push", "read", "admin", "browser"]
+"""What somebody may do: scopes, and `browser` for a person who is signed in."""
+
+CallerKind: TypeAlias = Literal["browser", "token", "machine", "link"]
+"""How a caller is known. Who comes through a proxy, which says who it is, is a browser."""
+
 CALLER: Final = "turnlog.caller"
 """Key of an ASGI scope, which the hub's middleware makes and no client: the `Caller`."""
 
@@ -36,6 +42,14 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
     machine: str | None = None
     """Id of the machine, for a token of one."""
     scopes: frozenset[str] = frozenset()
+    kind: CallerKind = "token"
+    secret: str | None = None
+    """Id of the token, browser or link; None for who is named by a proxy."""
+
+    @property
+    def powers(self) -> frozenset[str]:
+        """What the caller may do."""
+        return self.scopes | {"browser"} if self.kind == "browser" else self.scopes
 
     @property
     def team_key(self) -> int:

@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException
 
 from turnlog.errors import NotFoundError, StoreError
 from turnlog.hub.blobs import BlobStore
-from turnlog.hub.callers import LINK, Caller
+from turnlog.hub.callers import Caller
 from turnlog.hub.people.audit import note_in
 from turnlog.hub.people.registry import People
 from turnlog.hub.people.rules import is_above
@@ -33,7 +33,7 @@ from turnlog.store.postgres.connection import TeamConnection
 from turnlog.store.postgres.database import Database
 from turnlog.store.postgres.store import PostgresStore
 from turnlog.store.postgres.wake_ups import WakeUps
-from turnlog.store.values import Forgetting, Page, RawRecord, ToolCall
+from turnlog.store.values import ChangeEntry, Forgetting, Page, RawRecord, ToolCall
 
 MOST_CONTEXTS: Final = 1000
 
@@ -71,6 +71,14 @@ FORGET: Final = "forget session"
 
 class CallerStore(PostgresStore):
     """The store as one caller sees it, which says what of it was read, and notes what its owner forgets."""
+
+    has_access: Callable[[], bool] = staticmethod(lambda: True)
+    """Whether the caller may still read at all: streams are open for longer than tokens are valid."""
+
+    def changes(self, after: int, limit: int = 1000) -> list[ChangeEntry]:
+        """As `Store.changes`; none for who has lost access, whose streams are ended in a moment."""
+        found = super().changes(after, limit)
+        return found if not found or self.has_access() else []
 
     def forget(
         self, session_id: str, *, note: Callable[[TeamConnection], None] = lambda connection: None
@@ -115,6 +123,7 @@ class CallerContext(Context):
         team = caller.team_key
         searcher = CallerSearcher(replicas, team, lambda: people.sharing.visible(team, caller.user), _note)
         store = CallerStore(database, team=team, viewer=caller.user)
+        store.has_access = lambda: not people.without_access(team, [caller])
         if blobs is not None:
             store.load_outside = partial(blobs.get, team)
         self.stored = store
@@ -203,11 +212,9 @@ class Contexts:
     def wake(self, team: int) -> None:
         """Look for changes in a team now, and end the streams of whoever may not read there any more."""
         self.replicas.wake(team)
+        self._end_streams(team)
         with self._lock:
             found = [each for caller, each in self._known.items() if caller.team_key == team]
-        watched = [each for each in found if each.live_topics.topics]
-        if watched:
-            self._end_streams(team, watched)
         for each in found:
             each.live_topics.wake()
 
@@ -231,27 +238,40 @@ class Contexts:
         self._listener.join(POLL_SECONDS * 2)
         self.replicas.close()
 
-    def _end_streams(self, team: int, contexts: list[CallerContext]) -> None:
-        try:
-            members = set(self._people.teams.names(team, left=False))
-            links = {f"{LINK}{each.id}" for each in self._people.secrets.all_of(team, ["link"])}
-        except StoreError as error:
-            _log.warning("cannot see who may still read: %s", error)
-            return
-        for each in contexts:
-            if each.caller.user not in members | links:
+    def _end_streams(self, team: int | None = None) -> None:
+        """End streams whose readers have left, or read with a secret that has ended; in one team, or in all."""
+        with self._lock:
+            watched = [each for each in self._known.values() if each.live_topics.topics]
+        teams = {each.caller.team_key for each in watched} if team is None else {team}
+        for each_team in teams:
+            callers = [each.caller for each in watched if each.caller.team_key == each_team]
+            if not callers:
+                continue
+            try:
+                ended = self._people.without_access(each_team, callers)
+            except StoreError as error:
+                # Nothing is sent meanwhile: a store that cannot say who may read has no changes either.
+                _log.warning("cannot see who may still read: %s", error)
+                return
+            for caller in ended:
                 with self._lock:
-                    self._known.pop(each.caller, None)
-                each.close()
+                    context = self._known.pop(caller, None)
+                if context is not None:
+                    context.close()
 
     def _listen(self) -> None:
         """Wait for notifications on a connection of its own, and make another when it breaks."""
         while not self._is_closed:
             try:
                 with WakeUps(self._database.url) as wake_ups:
+                    looked = time.monotonic()
                     while not self._is_closed:
                         for team in wake_ups.wait(POLL_SECONDS):
                             self.wake(team)
+                        # Of what expires, nobody is notified.
+                        if time.monotonic() - looked > POLL_SECONDS:
+                            self._end_streams()
+                            looked = time.monotonic()
                         time.sleep(GATHER_SECONDS)
             except StoreError as error:
                 _log.warning("no notifications from the database: %s", error)

@@ -9,7 +9,7 @@ from typing import Final, Literal, TypeAlias
 import msgspec
 
 from turnlog.hub.people.secrets import PREFIXES, Secrets, digest
-from turnlog.hub.people.tables import Row, Tables, moment, now
+from turnlog.hub.people.tables import Row, Tables, announce, moment, now
 from turnlog.store.postgres.database import Database
 
 CODE_SECONDS: Final = 900
@@ -115,6 +115,7 @@ class Machines(Tables):
                     " AND ended_at IS NULL",
                     *(team, id, now()),
                 )
+                announce(transaction, team)
         return bool(ended)
 
     # -- joining

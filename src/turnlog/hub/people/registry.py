@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from turnlog.hub.callers import Caller, Role
 from turnlog.hub.people.audit import Audit
 from turnlog.hub.people.budgets import TeamBudgets
@@ -51,4 +53,15 @@ class People:
         found = next((each for each in teams if team is None or each[0].id == str(team)), None)
         if found is None:
             return None
-        return Caller(team=found[0].id, user=user.id, role=found[1], scopes=frozenset(ALLOWED[found[1]]))
+        scopes = frozenset(ALLOWED[found[1]])
+        return Caller(team=found[0].id, user=user.id, role=found[1], scopes=scopes, kind="browser")
+
+    def without_access(self, team: int, callers: Collection[Caller]) -> set[Caller]:
+        """Those of these callers of a team who have left it, or whose token, browser or link has ended."""
+        valid = self.secrets.valid([each.secret for each in callers if each.secret is not None])
+        members = self.teams.names(team, left=False)
+        return {
+            each
+            for each in callers
+            if (each.secret is not None and each.secret not in valid) or (not each.is_link and each.user not in members)
+        }

@@ -10,8 +10,8 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 
-from turnlog.hub.callers import LINK, Caller, Role, Scope
-from turnlog.hub.people.tables import HubTransaction, Row, Tables, moment, now
+from turnlog.hub.callers import LINK, Caller, CallerKind, Role, Scope
+from turnlog.hub.people.tables import HubTransaction, Row, Tables, announce, moment, now
 
 Kind: TypeAlias = Literal["personal", "machine", "browser", "invitation", "link", "device", "attempt"]
 
@@ -75,9 +75,13 @@ class Secrets(Tables):
         name: str = "",
         data: str | None = None,
         seconds: float | None = None,
+        made_by: str | None = None,
         within: HubTransaction | None = None,
     ) -> tuple[str, Secret]:
-        """A new secret, valid for so many seconds, and what is kept of it."""
+        """A new secret, valid for so many seconds, and what is kept of it.
+
+        One that is made with a token, whose id is `made_by`, ends with it at the latest.
+        """
         if within is None:
             with self._transaction() as transaction:
                 return self.make(
@@ -91,6 +95,7 @@ class Secrets(Tables):
                     name=name,
                     data=data,
                     seconds=seconds,
+                    made_by=made_by,
                     within=transaction,
                 )
         text = PREFIXES[kind] + secrets.token_urlsafe(32)
@@ -98,10 +103,11 @@ class Secrets(Tables):
         ends = None if seconds is None else at + int(seconds * 1000)
         row = within.row(
             "INSERT INTO turnlog.secrets AS s (hash, id, kind, team_key, user_id, machine, session_id, role, scopes,"
-            f" name, data, created_at, expires_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)"
+            " name, data, created_at, expires_at, made_by) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12,"
+            " least($13, (SELECT m.expires_at FROM turnlog.secrets m WHERE m.id = $14)), $14)"
             f" RETURNING {_COLUMNS}",
             *(digest(text), f"{kind}-{secrets.token_hex(8)}", kind, team, user, machine, session, role),
-            *(" ".join(sorted(scopes)), name, data, at, ends),
+            *(" ".join(sorted(scopes)), name, data, at, ends, made_by),
         )
         assert row is not None
         return text, _secret(row)
@@ -129,8 +135,8 @@ class Secrets(Tables):
         )
         return None if row is None else _secret(row)
 
-    def caller(self, text: str) -> Caller | None:
-        """Who has this token or browser: a member of a team who has not left, or somebody with a link."""
+    def caller(self, text: str, kinds: Collection[Kind]) -> Caller | None:
+        """Who has a secret of these kinds: a member of a team who has not left, or somebody with a link."""
         at = now()
         with self._transaction() as transaction:
             row = transaction.row(
@@ -138,8 +144,8 @@ class Secrets(Tables):
                 " FROM turnlog.secrets s"
                 " LEFT JOIN turnlog.members m"
                 " ON m.team_key = s.team_key AND m.user_id = s.user_id AND m.left_at IS NULL"
-                f" WHERE s.hash = $1 AND {_VALID} AND s.kind IN ('personal', 'machine', 'browser', 'link')",
-                *(digest(text), at),
+                f" WHERE s.hash = $1 AND {_VALID} AND s.kind = ANY($3)",
+                *(digest(text), at, list(kinds)),
             )
             if row is None or row[2] is None:
                 return None
@@ -151,12 +157,15 @@ class Secrets(Tables):
                         "UPDATE turnlog.machines SET seen_at = $3 WHERE team_key = $1 AND id = $2", team, machine, at
                     )
         if kind == "link":
-            return Caller(team=str(team), user=f"{LINK}{id}", role="viewer", scopes=frozenset({"read"}))
+            reading = frozenset({"read"})
+            return Caller(team=str(team), user=f"{LINK}{id}", role="viewer", scopes=reading, kind="link", secret=id)
         if role is None:
             return None
         allowed = ALLOWED[role]
         given = allowed if kind == "browser" else allowed & frozenset(scopes.split())
-        return Caller(team=str(team), user=user, role=role, machine=machine, scopes=given)
+        return Caller(
+            team=str(team), user=user, role=role, machine=machine, scopes=given, kind=_CALLERS[kind], secret=id
+        )
 
     def all_of(self, team: int, kinds: Collection[Kind], *, user: str | None = None) -> list[Secret]:
         """The valid secrets of a team, of one person or of all, the newest first."""
@@ -177,22 +186,50 @@ class Secrets(Tables):
         return {row[0]: row[1] for row in rows}
 
     def end(self, team: int, id: str, *, user: str | None = None) -> Secret | None:
-        """Make a secret of a team invalid; None if there is none of this id, or not of this person."""
+        """Make a secret of a team invalid, with all that was made with it, and end streams that are read with them.
+
+        None if there is none of this id, or not of this person.
+        """
         with self._transaction() as transaction:
             row = transaction.row(
                 f"UPDATE turnlog.secrets s SET ended_at = $2 WHERE s.team_key = $1 AND {_VALID} AND s.id = $3"
                 f" AND ($4::text IS NULL OR s.user_id = $4) RETURNING {_COLUMNS}",
                 *(team, now(), id, user),
             )
+            if row is not None:
+                transaction.run(_END_MADE, id, now())
+                announce(transaction, team)
         return None if row is None else _secret(row)
+
+    def valid(self, ids: Collection[str]) -> set[str]:
+        """Those of these secrets with which somebody may still do something."""
+        with self._transaction() as transaction:
+            rows = transaction.rows(
+                f"SELECT s.id FROM turnlog.secrets s WHERE s.id = ANY($1) AND {_VALID}", list(ids), now()
+            )
+        return {row[0] for row in rows}
 
     def end_browser(self, text: str) -> None:
         """Sign a browser out."""
         with self._transaction() as transaction:
-            transaction.run(
-                "UPDATE turnlog.secrets SET ended_at = $2 WHERE hash = $1 AND kind = 'browser'", digest(text), now()
+            row = transaction.row(
+                "UPDATE turnlog.secrets SET ended_at = $2 WHERE hash = $1 AND kind = 'browser' AND ended_at IS NULL"
+                " RETURNING team_key",
+                *(digest(text), now()),
             )
+            if row is not None:
+                announce(transaction, row[0])
 
+
+_END_MADE: Final = """
+WITH RECURSIVE made (id) AS (
+    SELECT id FROM turnlog.secrets WHERE made_by = $1
+    UNION SELECT s.id FROM turnlog.secrets s JOIN made m ON s.made_by = m.id
+)
+UPDATE turnlog.secrets s SET ended_at = $2 FROM made m WHERE s.id = m.id AND s.ended_at IS NULL
+"""
+
+_CALLERS: Final[dict[str, CallerKind]] = {"personal": "token", "machine": "machine", "browser": "browser"}
 
 _USED_EVERY: Final = 60_000
 """Milliseconds between two notes that a secret was used."""

@@ -169,15 +169,23 @@ class Sharing(Tables):
                     _add_reader(transaction, team, family, person)
             announce_changed(transaction, team, family)
 
-    def make_link(self, team: int, session_id: str, user: str, seconds: float | None) -> tuple[str, Secret]:
+    def make_link(
+        self, team: int, session_id: str, user: str, seconds: float | None, *, made_by: str | None = None
+    ) -> tuple[str, Secret]:
         """A link to a session and its subagents, and what is kept of it; the visibility is `link` from now on.
 
-        Raises as `share` does.
+        `made_by` as for `Secrets.make`. Raises as `share` does.
         """
         with self._transaction() as transaction:
             family = family_of(transaction, team, session_id)
             text, link = self._secrets.make(
-                "link", team=team, user=user, session=session_id, seconds=seconds, within=transaction
+                "link",
+                team=team,
+                user=user,
+                session=session_id,
+                seconds=seconds,
+                made_by=made_by,
+                within=transaction,
             )
             transaction.run(
                 "DELETE FROM turnlog.session_readers WHERE team_key = $1 AND session_id = ANY($2)"

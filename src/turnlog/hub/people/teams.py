@@ -222,10 +222,17 @@ class Teams(Tables):
 
     # -- invitations
 
-    def invite(self, team: int, role: Role, by: str, by_role: Role, note: str) -> tuple[str, Secret]:
-        """A secret that makes one person a member. Raises NotAllowedError for a role above one's own."""
+    def invite(
+        self, team: int, role: Role, by: str, by_role: Role, note: str, *, made_by: str | None = None
+    ) -> tuple[str, Secret]:
+        """A secret that makes one person a member; `made_by` as for `Secrets.make`.
+
+        Raises NotAllowedError for a role above one's own.
+        """
         _refuse_above(by_role, role, role)
-        return self._secrets.make("invitation", team=team, user=by, role=role, name=note, seconds=INVITATION_SECONDS)
+        return self._secrets.make(
+            "invitation", team=team, user=by, role=role, name=note, seconds=INVITATION_SECONDS, made_by=made_by
+        )
 
     def invite_first(self, seconds: float) -> str:
         """A secret that makes one person the owner of the first team."""
@@ -259,10 +266,12 @@ class Teams(Tables):
 
 
 def _may_invite(transaction: HubTransaction, invitation: Secret) -> bool:
-    """Whether who has invited is still in the team, and may still do so."""
+    """Whether who has invited is still in the team, and may still make somebody this."""
     assert invitation.team_key is not None
     assert invitation.user_id is not None
-    return _role(transaction, invitation.team_key, invitation.user_id) in ("owner", "admin")
+    assert invitation.role is not None
+    by = _role(transaction, invitation.team_key, invitation.user_id)
+    return by in ("owner", "admin") and ROLES.index(by) <= ROLES.index(invitation.role)
 
 
 def _made(transaction: HubTransaction, name: str, identity: Identity | None) -> str:

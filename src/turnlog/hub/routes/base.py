@@ -10,10 +10,11 @@ from pydantic import BaseModel, ConfigDict
 from starlette.exceptions import HTTPException
 
 from turnlog.hub.access import CLIENT
-from turnlog.hub.callers import Caller, caller_of, require_scope
+from turnlog.hub.callers import Caller, Role, caller_of, require_scope
 from turnlog.hub.openid import OpenId
 from turnlog.hub.people.audit import TEAM
 from turnlog.hub.people.registry import People
+from turnlog.hub.people.secrets import ALLOWED
 from turnlog.hub.rates import RequestRates
 from turnlog.hub.retention import RetentionKeeper
 from turnlog.hub.settings import HubSettings
@@ -65,6 +66,17 @@ async def _browser_or_admin(request: Request) -> Caller:
     if caller.machine is not None:
         raise HTTPException(403, "a machine may not do this")
     return caller
+
+
+def token_of(caller: Caller) -> str | None:
+    """Id of the token that asks; None for a person in a browser. What is made with a token ends with it."""
+    return caller.secret if caller.kind == "token" else None
+
+
+def refuse_more(caller: Caller, role: Role) -> None:
+    """Raise a 403 where a token would give somebody a role that allows more than the token does."""
+    if not ALLOWED[role] <= caller.scopes:
+        raise HTTPException(403, "a token may not give more than it allows itself")
 
 
 HubOf = Annotated[HubState, Depends(_hub)]

@@ -13,7 +13,7 @@ from turnlog.errors import NotFoundError
 from turnlog.hub.bodies import NewLink
 from turnlog.hub.callers import Caller
 from turnlog.hub.people.sharing import SessionSharing
-from turnlog.hub.routes.base import JSON, Body, HubOf, HubState, PersonOf, UserOf
+from turnlog.hub.routes.base import JSON, Body, HubOf, HubState, PersonOf, UserOf, token_of
 from turnlog.server.context import write
 from turnlog.server.openapi import responds_with
 
@@ -69,7 +69,9 @@ def make_link(request: Request, hub: HubOf, caller: UserOf, session_id: str, bod
     """A link with which anybody reads the session and its subagents, without signing in."""
     require_own(hub, caller, session_id)
     seconds = None if body.days is None else body.days * 24 * 3600.0
-    code, link = hub.people.sharing.make_link(caller.team_key, session_id, caller.user, seconds)
+    code, link = hub.people.sharing.make_link(
+        caller.team_key, session_id, caller.user, seconds, made_by=token_of(caller)
+    )
     hub.note(caller, "make link", session_id, owner=caller.user, detail=link.id)
     response = write(request, NewLink(hub.address(request, f"/shared#code={code}"), link.id, link.expires_at))
     response.headers["Cache-Control"] = "no-store"

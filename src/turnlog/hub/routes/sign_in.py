@@ -12,7 +12,7 @@ from starlette.responses import RedirectResponse, Response
 
 from turnlog.hub.access import BROWSER_COOKIE, LINK_COOKIE
 from turnlog.hub.bodies import Me, NewLink, OpenedLink, SignInChoices, TeamRole
-from turnlog.hub.callers import LINK
+from turnlog.hub.callers import CALLER, LINK, Caller
 from turnlog.hub.openid import OpenIdError
 from turnlog.hub.people.secrets import Secret
 from turnlog.hub.people.teams import User
@@ -71,7 +71,9 @@ def sign_in(request: Request, hub: HubOf, body: CodeBody) -> Response:
 @router.post("/invitations/accept", responses=responds_with(Me), dependencies=JSON)
 def accept_invitation(request: Request, hub: HubOf, body: InvitationBody) -> Response:
     """Become a member by an invitation, which works once, and sign this browser in."""
-    caller = request.scope.get("turnlog.caller")
+    caller: Caller | None = request.scope.get(CALLER)
+    if caller is not None and caller.kind in ("token", "machine"):
+        raise HTTPException(403, "a token accepts no invitation: open it in a browser")
     known = None if caller is None or caller.is_link else caller.user
     invitation = hub.people.secrets.find(body.code, "invitation")
     user = hub.people.teams.accept(body.code, body.name.strip() or "?", user=known)

@@ -12,7 +12,17 @@ from starlette.responses import Response
 from turnlog.hub.bodies import Members, NewLink, Pushers, TokenItem, Tokens
 from turnlog.hub.callers import Role
 from turnlog.hub.people.teams import FIRST_TEAM, Member, Team
-from turnlog.hub.routes.base import JSON, AdminOf, Body, CallerOf, HubOf, PersonOf, UserOf
+from turnlog.hub.routes.base import (
+    JSON,
+    AdminOf,
+    Body,
+    CallerOf,
+    HubOf,
+    PersonOf,
+    UserOf,
+    refuse_more,
+    token_of,
+)
 from turnlog.server.context import write
 from turnlog.server.openapi import responds_with
 
@@ -88,6 +98,7 @@ def list_members(request: Request, hub: HubOf, caller: PersonOf) -> Response:
 @router.patch("/members/{user_id}", responses=responds_with(Member), dependencies=JSON)
 def change_role(request: Request, hub: HubOf, caller: AdminOf, user_id: str, body: RoleBody) -> Response:
     """Make a member something else. The last owner stays one."""
+    refuse_more(caller, body.role)
     changed = hub.people.teams.change_role(caller.team_key, user_id, body.role, caller.role)
     hub.note(caller, "change role", user_id, detail=body.role)
     return write(request, changed)
@@ -113,7 +124,10 @@ def list_invitations(request: Request, hub: HubOf, caller: AdminOf) -> Response:
 @router.post("/invitations", responses=responds_with(NewLink), dependencies=JSON)
 def invite(request: Request, hub: HubOf, caller: AdminOf, body: NewInvitation) -> Response:
     """A link that makes one person a member, within a week."""
-    code, secret = hub.people.teams.invite(caller.team_key, body.role, caller.user, caller.role, body.note)
+    refuse_more(caller, body.role)
+    code, secret = hub.people.teams.invite(
+        caller.team_key, body.role, caller.user, caller.role, body.note, made_by=token_of(caller)
+    )
     hub.note(caller, "invite", secret.id, detail=body.role)
     response = write(request, NewLink(hub.address(request, f"/join#code={code}"), secret.id, secret.expires_at))
     response.headers["Cache-Control"] = "no-store"

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from turnlog.hub.bodies import NewToken, TokenItem, Tokens
 from turnlog.hub.callers import Scope
 from turnlog.hub.people.secrets import Kind
-from turnlog.hub.routes.base import JSON, Body, HubOf, UserOf
+from turnlog.hub.routes.base import JSON, Body, HubOf, UserOf, token_of
 from turnlog.server.context import write
 from turnlog.server.openapi import responds_with
 
@@ -48,7 +48,7 @@ def list_tokens(request: Request, hub: HubOf, caller: UserOf, query: Annotated[W
 
 @router.post("/tokens", responses=responds_with(NewToken), dependencies=JSON)
 def make_token(request: Request, hub: HubOf, caller: UserOf, body: NewTokenBody) -> Response:
-    """A token of the caller. It is shown this once."""
+    """A token of the caller. It is shown this once. One that is made with a token ends with that at the latest."""
     if not body.scopes <= caller.scopes:
         raise HTTPException(403, "a token may not allow more than you may do")
     token, secret = hub.people.secrets.make(
@@ -58,6 +58,7 @@ def make_token(request: Request, hub: HubOf, caller: UserOf, body: NewTokenBody)
         scopes=body.scopes,
         name=body.name,
         seconds=None if body.days is None else body.days * 24 * 3600,
+        made_by=token_of(caller),
     )
     hub.note(caller, "make token", secret.id, owner=caller.user, detail=" ".join(sorted(body.scopes)))
     response = write(request, NewToken(token, TokenItem.of(secret)))
@@ -67,7 +68,7 @@ def make_token(request: Request, hub: HubOf, caller: UserOf, body: NewTokenBody)
 
 @router.delete("/tokens/{token_id}", status_code=204, responses=responds_with(None))
 def end_token(hub: HubOf, caller: UserOf, token_id: str) -> Response:
-    """Make a token, or a browser, invalid at once: one's own, or for an admin anybody's."""
+    """Make a token, or a browser, invalid at once: one's own, or for an admin anybody's. What it made ends with it."""
     user = None if "admin" in caller.scopes else caller.user
     found = {each.id: each for each in hub.people.secrets.all_of(caller.team_key, _KINDS, user=user)}
     if token_id not in found or hub.people.secrets.end(caller.team_key, token_id, user=user) is None:
