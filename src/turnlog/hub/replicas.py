@@ -94,6 +94,8 @@ class _Followed:
                 self.is_ready.set()
             except StoreError as error:
                 _log.warning("search is behind: %s", error)
+            except Exception:  # whatever a row was: the next change is tried again
+                _log.exception("search is behind")
             # A notification may be lost.
             self._bell.wait(_POLL_SECONDS)
 

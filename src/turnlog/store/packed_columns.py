@@ -103,6 +103,13 @@ def unpack_ids(packed: bytes | None, message_id: str) -> tuple[str, ...]:
     )
 
 
+PLAIN_TYPES: dict[str, type[RecordEvent | RunMetadataEvent]] = {
+    "record": RecordEvent,
+    "run-metadata": RunMetadataEvent,
+}
+"""Kinds of events whose columns are enough if they have no body."""
+
+
 class PackedEvent(NamedTuple):
     """The packed columns of a row of `events`. If both are empty, the other columns have everything."""
 

@@ -20,10 +20,19 @@ _HOUR: Final = timedelta(hours=1)
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
+_FIRST: Final = (datetime.min.replace(tzinfo=UTC) - _EPOCH) // QUARTER_HOUR
+_LAST: Final = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // QUARTER_HOUR
+"""A damaged log may have a time that no calendar has: it counts as the first or last of all."""
+
+
+def date_of(day: int) -> date:
+    """The date of a day since 1970; the first or the last that a calendar has for one beyond."""
+    return date.fromordinal(min(max(_EPOCH.toordinal() + day, date.min.toordinal()), date.max.toordinal()))
+
 
 def start_of(quarter_hour: int, zone: tzinfo | None) -> datetime:
     """When a quarter hour since 1970 begins, in a zone (None: this machine's)."""
-    start = _EPOCH + quarter_hour * QUARTER_HOUR
+    start = _EPOCH + min(max(quarter_hour, _FIRST), _LAST) * QUARTER_HOUR
     try:
         return start.astimezone(zone)
     except OverflowError:  # in the years 1 and 9999

@@ -146,7 +146,12 @@ def milliseconds(moment: datetime | None) -> int | None:
 
 def moment(value: int | None) -> datetime | None:
     """A stored time as a datetime in UTC."""
-    return None if value is None else _EPOCH + value * _MILLISECOND
+    if value is None:
+        return None
+    try:
+        return _EPOCH + value * _MILLISECOND
+    except OverflowError:  # no calendar has it: as good as unknown
+        return None
 
 
 def nanos(amount: Decimal | float | None) -> int | None:

@@ -48,21 +48,24 @@ def stamps(store: PostgresStore) -> dict[str, list[tuple[object, ...]]]:
         }
 
 
-def test_a_session_that_somebody_else_has_is_refused_and_stays(store: PostgresStore, tmp_path: Path) -> None:
+def test_a_session_that_somebody_else_has_stays_and_the_later_one_is_beside_it(
+    store: PostgresStore, tmp_path: Path
+) -> None:
     with ToyStore(tmp_path / "ana") as ana, ToyStore(tmp_path / "ben") as ben:
         ana.add("s.log", row_of("u1", "of ana"))
         ben.add("s.log", row_of("u1", "of ben"), row_of("u9", "secret of ben"))
         ben.add("t.log", row_of("u2", "another of ben"))
         store.take("ana", whole(ana), ANA)
         taken = store.take("ben", whole(ben), BEN)
-    assert taken.refused == ("toy:s",)
+    assert taken.stored_as == {"toy:s": "toy:s~ben"}
     assert words(store, "toy:s") == ["of ana"]
     assert words(store, "toy:t") == ["another of ben"]
     with psycopg.connect(store.url) as connection:
-        # What was refused is in no table.
-        assert connection.execute("SELECT count(*) FROM turnlog.messages").fetchone() == (2,)
         owners = connection.execute("SELECT session_id, owner_user, machine FROM turnlog.session_owners ORDER BY 1")
-        assert owners.fetchall() == [("toy:s", "ana", "laptop"), ("toy:t", "ben", "desktop")]
+        assert owners.fetchall() == [
+            *(("toy:s", "ana", "laptop"), ("toy:s~ben", "ben", "desktop"), ("toy:t", "ben", "desktop"))
+        ]
+    assert words(store, "toy:s~ben") == ["of ben", "secret of ben"]
 
 
 def test_people_have_messages_of_one_id_each_their_own(store: PostgresStore, tmp_path: Path) -> None:
@@ -89,7 +92,7 @@ def test_nobody_forgets_a_session_of_somebody_else(store: PostgresStore, tmp_pat
         ben.add("t.log", row_of("u2", "of ben"))
         store.take("ana", whole(ana), ANA)
         hostile = msgspec.structs.replace(whole(ben), forgotten=["toy:s"])
-        assert store.take("ben", hostile, BEN).refused == ("toy:s",)
+        assert store.take("ben", hostile, BEN).forgotten == ()
     assert words(store, "toy:s") == ["of ana"]
 
 

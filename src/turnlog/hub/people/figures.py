@@ -11,7 +11,7 @@ import io
 import math
 import time
 from collections.abc import Mapping
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Final, Literal, TypeAlias
 
 import msgspec
@@ -19,6 +19,7 @@ import msgspec
 from turnlog.hub.people.tables import Row, Tables
 from turnlog.plain_text import csv_cell
 from turnlog.store.dollars import NANO
+from turnlog.store.periods import date_of
 from turnlog.store.postgres.database import Database
 
 FiguresBy: TypeAlias = Literal["person", "project", "model", "day"]
@@ -237,7 +238,7 @@ class Figures(Tables):
 
 def _day(number: int) -> str | None:
     # Day 0 is an unknown time.
-    return (date(1970, 1, 1) + timedelta(days=number)).isoformat() if number else None
+    return date_of(number).isoformat() if number else None
 
 
 def _fold(groups: list[_Group], smallest: int) -> tuple[list[_Group], _Group | None]:

@@ -1,30 +1,21 @@
 """Checks what a machine sends before anything is written, and makes its rows those of the person who sends them.
 
-Nothing in a batch is believed: rows have the shape of their tables, name only what the batch names, and say the same as
-these names. Whose the rows are is what the token says. Paths of files get the machine in front, because two machines
-have other files at one path.
+Nothing in a batch is believed: rows, whose values `decoding` has checked, name only what the batch names, and say the
+same as these names. Whose the rows are is what the token says. Paths of files get the person and the machine in front,
+because two machines have other files at one path, and programs with a person's token are no machine at all.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain
 from typing import Final, NamedTuple
 
 import msgspec
 
-from turnlog.store import zstd
+from turnlog.hub.sync.decoding import WrongBatchError, check_bodies
 from turnlog.store.feed.owners import Owner
 from turnlog.store.feed.values import IDENTITY, KEYS, TABLES, UNKNOWN_MODEL, FeedBatch, Row
-
-MOST_OF_BODIES: Final = 256 << 20
-"""Bytes of all bodies of a batch, decompressed."""
-
-LEVELS: Final = frozenset({"metrics", "redacted", "full"})
-
-_LARGEST: Final = 1 << 63
-
-_KINDS: Final[frozenset[type]] = frozenset({int, bool, str, bytes, type(None)})
+from turnlog.store.packed_columns import PLAIN_TYPES
 
 _COLON: Final = ":"
 
@@ -37,18 +28,10 @@ class SendingMachine(NamedTuple):
     """As people call it."""
 
 
-class WrongBatchError(ValueError):
-    """A batch that cannot be written as it is."""
-
-
-class TooLargeError(ValueError):
-    """More than is taken at once."""
-
-
 def admit(batch: FeedBatch, machine: SendingMachine) -> FeedBatch:
     """The batch with rows of this machine. Raises WrongBatchError or TooLargeError."""
-    _check_shape(batch)
     _check_names(batch)
+    _check_events(batch)
     _check_bodies(batch)
     rows, names = dict(batch.rows), dict(batch.names)
     user, where = machine.owner.user, machine.name
@@ -62,38 +45,13 @@ def admit(batch: FeedBatch, machine: SendingMachine) -> FeedBatch:
 
 
 def placed(path: str, machine: SendingMachine) -> str:
-    """The path of a file, with the machine in front."""
-    return f"{machine.owner.machine}{_COLON}{path}"
+    """The path of a file, with its person and their machine in front: no two people have files of one name."""
+    return f"{machine.owner.user}/{machine.owner.machine}{_COLON}{path}"
 
 
 def _placed(rows: Sequence[Row], columns: Sequence[str], machine: SendingMachine) -> list[Row]:
     places = {TABLES["sources"].index(column) for column in columns}
     return [tuple([placed(value, machine) if at in places else value for at, value in enumerate(row)]) for row in rows]
-
-
-def _check_shape(batch: FeedBatch) -> None:
-    for table, rows in batch.rows.items():
-        columns = TABLES.get(table)
-        if columns is None:
-            raise WrongBatchError(f"there is no table {table[:100]!r}")
-        # Sets of all values at once: a check value by value takes as long as writing them.
-        if lengths := {*map(len, rows)} - {len(columns)}:
-            raise WrongBatchError(f"a row of {table} has {lengths.pop()} values: {len(columns)} are columns")
-        kinds: set[type] = {*map(type, chain.from_iterable(rows))}
-        if kinds := kinds - _KINDS:
-            raise WrongBatchError(f"a row of {table} has a value that is {kinds.pop().__name__}")
-    for table, names in batch.names.items():
-        identity = IDENTITY.get(table)
-        if identity is None:
-            raise WrongBatchError(f"the table {table[:100]!r} has no names")
-        for key, name in names.items():
-            if len(name) != len(identity) or not all(isinstance(value, str) for value in name):
-                raise WrongBatchError(f"the name of {key} in {table} is not {', '.join(identity)}")
-    if batch.generation < 0 or min(batch.after) < 0 or max(*batch.until, batch.generation) >= _LARGEST:
-        raise WrongBatchError("positions are numbers from 0 to 2^63")
-    wrong = sorted({*batch.levels.values()} - LEVELS)
-    if wrong:
-        raise WrongBatchError(f"there is no upload level {wrong[0][:100]!r}")
 
 
 def _check_names(batch: FeedBatch) -> None:
@@ -125,18 +83,19 @@ def _check_names(batch: FeedBatch) -> None:
             raise WrongBatchError(f"two keys of {table} have one name")
 
 
+def _check_events(batch: FeedBatch) -> None:
+    """An event has a body, or its columns are enough."""
+    for number, row in enumerate(batch.rows.get("events", ())):
+        if row[_BODY] is None and row[_TYPE] not in PLAIN_TYPES:
+            raise WrongBatchError(f"row {number} of events: type is {row[_TYPE]!r}, which needs a body")
+
+
+_TYPE: Final = TABLES["events"].index("type")
+_BODY: Final = TABLES["events"].index("body")
+
+
 def _check_bodies(batch: FeedBatch) -> None:
     messages = {row[0] for row in batch.rows.get("messages", ())}
     if messages != batch.bodies.keys():
         raise WrongBatchError("not every message has a body, or a body has no message")
-    size = 0
-    for key, body in batch.bodies.items():
-        try:
-            declared = zstd.content_size(body)
-        except zstd.ZstdError as error:
-            raise WrongBatchError(f"the body of message {key} is no zstd frame") from error
-        if declared < 0:
-            raise WrongBatchError(f"the body of message {key} does not say its size")
-        size += declared
-        if size > MOST_OF_BODIES:
-            raise TooLargeError(f"the bodies of a batch have at most {MOST_OF_BODIES} bytes, decompressed")
+    check_bodies(batch.bodies)

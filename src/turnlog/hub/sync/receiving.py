@@ -1,60 +1,56 @@
-"""Bodies of requests in bounded memory: how much one may have, packed and unpacked, and all together."""
+"""Bodies of requests in bounded memory: how much one may have, and what all together may take."""
 
 from __future__ import annotations
 
 import base64
 import binascii
 import hashlib
-import io
+import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Final
 
-import zstandard
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 MOST_PACKED: Final = 32 << 20
 """Bytes of a body as it is sent."""
 
-MOST_UNPACKED: Final = 96 << 20
-
-MOST_IN_FLIGHT: Final = 256 << 20
-"""Bytes of all bodies that are being received and written."""
-
-LARGEST_WINDOW: Final = 1 << 27
-"""Bytes that a decompressor keeps at most."""
-
-_PIECE: Final = 1 << 20
+MOST_IN_FLIGHT: Final = 512 << 20
+"""Bytes of memory that all bodies take which are being received, decoded and written."""
 
 
 class Load:
-    """How much is under way. One event loop uses it."""
+    """How much is under way. Any number of threads may use it."""
 
     def __init__(self, most: int = MOST_IN_FLIGHT) -> None:
         """Begin with nothing."""
         self._most = most
         self._bytes = 0
         self._busy = set[str]()
+        self._lock = threading.Lock()
 
     @contextmanager
     def of(self, machine: str) -> Generator[Share]:
         """What one request of a machine takes. Raises a 429 if another one of it is under way."""
-        if machine in self._busy:
-            raise HTTPException(429, "another batch of this machine is being written", {"Retry-After": "1"})
-        self._busy.add(machine)
+        with self._lock:
+            if machine in self._busy:
+                raise HTTPException(429, "another batch of this machine is being written", {"Retry-After": "1"})
+            self._busy.add(machine)
         share = Share(self)
         try:
             yield share
         finally:
-            self._busy.discard(machine)
-            self._bytes -= share.size
+            with self._lock:
+                self._busy.discard(machine)
+                self._bytes -= share.size
 
     def add(self, size: int) -> None:
         """Take so many bytes more. Raises a 503 if that is too much."""
-        if self._bytes + size > self._most:
-            raise HTTPException(503, "the hub has too much to write just now", {"Retry-After": "2"})
-        self._bytes += size
+        with self._lock:
+            if self._bytes + size > self._most:
+                raise HTTPException(503, "the hub has too much to write just now", {"Retry-After": "2"})
+            self._bytes += size
 
 
 class Share:
@@ -90,24 +86,6 @@ async def receive(request: Request, share: Share, most: int = MOST_PACKED) -> by
     if digest is not None and not _is_of(digest, data):
         raise HTTPException(422, "the body is not that of its Content-Digest")
     return data
-
-
-def unpack(data: bytes, encoding: str | None, most: int = MOST_UNPACKED) -> bytes:
-    """The body without its `Content-Encoding`. Raises a 413 if it has more bytes, a 415 or 422 if it is of no kind."""
-    if encoding in (None, "", "identity"):
-        return data
-    if encoding != "zstd":
-        raise HTTPException(415, "send a body as it is, or with Content-Encoding: zstd")
-    unpacked = bytearray()
-    try:
-        with zstandard.ZstdDecompressor(max_window_size=LARGEST_WINDOW).stream_reader(io.BytesIO(data)) as reader:
-            while piece := reader.read(_PIECE):
-                unpacked += piece
-                if len(unpacked) > most:
-                    raise _too_large(most)
-    except zstandard.ZstdError as error:
-        raise HTTPException(422, "the body is no zstd") from error
-    return bytes(unpacked)
 
 
 def _is_of(digest: str, data: bytes) -> bool:

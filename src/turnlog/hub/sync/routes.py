@@ -23,14 +23,23 @@ from turnlog.errors import ConflictError, NotFoundError, StoreBusyError, StoreEr
 from turnlog.hub.blobs import BlobStore
 from turnlog.hub.callers import Caller, require_scope
 from turnlog.hub.people.rules import HighestLevel, is_above
-from turnlog.hub.sync.admission import SendingMachine, TooLargeError, WrongBatchError, admit, placed
-from turnlog.hub.sync.receiving import Load, receive, unpack
+from turnlog.hub.sync.admission import SendingMachine, admit, placed
+from turnlog.hub.sync.columns import check_json
+from turnlog.hub.sync.decoding import (
+    MOST_UNPACKED,
+    TooLargeError,
+    WrongBatchError,
+    decode_archived,
+    decode_batch,
+    unpack,
+)
+from turnlog.hub.sync.receiving import Load, Share, receive
 from turnlog.hub.sync.wire import SHAPE_HEADER
 from turnlog.store import zstd
 from turnlog.store.feed import taking
 from turnlog.store.feed.copies import CopiesNeededError
 from turnlog.store.feed.owners import Owner
-from turnlog.store.feed.values import SHAPE, ArchivedBytes, FeedBatch
+from turnlog.store.feed.values import SHAPE, FeedBatch
 from turnlog.store.postgres.connection import TeamConnection, WrongRowsError
 from turnlog.store.postgres.store import PostgresStore
 
@@ -207,7 +216,7 @@ async def _batch(request: Request) -> Response:
         data = await receive(request, share)
         # In a thread: decoding would keep everybody else waiting.
         return await run_in_threadpool(
-            _write_batch, sync, store, feed, machine, data, request.headers.get("content-encoding"), highest
+            _write_batch, sync, store, feed, machine, share, data, request.headers.get("content-encoding"), highest
         )
 
 
@@ -216,24 +225,41 @@ def _write_batch(
     store: PostgresStore,
     feed: str,
     machine: SendingMachine,
+    share: Share,
     data: bytes,
     encoding: str | None,
     highest: HighestLevel,
 ) -> Response:
-    batch: FeedBatch = taking.decode(unpack(data, encoding))
+    batch = decode_batch(_plain(data, encoding, share), share.add)
     _check_levels(batch, highest)
 
     def note(connection: TeamConnection, taken: taking.Taken) -> None:
         for session_id in taken.forgotten:
             sync.note(connection, session_id, machine)
 
-    taken = store.take(feed, admit(batch, machine), machine.owner, note=note)
+    taken = store.take(feed, admit(batch, machine), machine.owner, note=note, check_body=check_json)
     blobs = sync.blobs
     if blobs is not None and (batch.forgotten or batch.withdrawn):
         # Not a reason to fail: the rows are gone, and the bytes follow with the next batch of this kind.
         with suppress(StoreError):
             store.drop_garbage(partial(blobs.delete, store.team))
-    return _json({"position": batch.until, "generation": batch.generation, "refused": taken.refused})
+    return _json(
+        {
+            "position": batch.until,
+            "generation": batch.generation,
+            "stored_as": taken.stored_as,
+            "refused": [],  # older machines ask for it
+        }
+    )
+
+
+def _plain(data: bytes, encoding: str | None, share: Share, most: int = MOST_UNPACKED) -> bytes:
+    """A body without its `Content-Encoding`. Raises a 415 for one that is not taken."""
+    if encoding in (None, "", "identity"):
+        return data
+    if encoding != "zstd":
+        raise HTTPException(415, "send a body as it is, or with Content-Encoding: zstd")
+    return unpack(data, share.add, most)
 
 
 def _check_levels(batch: FeedBatch, highest: HighestLevel) -> None:
@@ -252,9 +278,7 @@ async def _archive(request: Request) -> Response:
         data = await receive(request, share)
 
         def write() -> Response:
-            archived = msgspec.msgpack.decode(
-                unpack(data, request.headers.get("content-encoding")), type=list[ArchivedBytes]
-            )
+            archived = decode_archived(_plain(data, request.headers.get("content-encoding"), share), share.add)
             store.take_archived([msgspec.structs.replace(each, path=placed(each.path, machine)) for each in archived])
             return _json({})
 
@@ -290,7 +314,7 @@ async def _put_blob(request: Request) -> Response:
         packed = await receive(request, share, min(size + 1024, LARGEST_BLOB))
 
         def write() -> Response:
-            data = unpack(packed, request.headers.get("content-encoding"), size)
+            data = _plain(packed, request.headers.get("content-encoding"), share, size)
             blobs = sync.blobs
             keep = None if blobs is None else partial(blobs.put, caller.team_key, sha256)
             store.save_blob(owner, sha256, data, keep)

@@ -10,28 +10,19 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from turnlog.errors import ConflictError
+from turnlog.store.feed.owners import renamed
 from turnlog.store.feed.reading import message_ids
-from turnlog.store.feed.values import TABLES, FeedBatch, Row
+from turnlog.store.feed.values import FeedBatch
 
 if TYPE_CHECKING:
     from turnlog.store.connection import Connection
 
 _SIZE: Final = 8
-
-_SESSION_IDS: Final[dict[str, tuple[str, ...]]] = {
-    "links": ("child_id", "parent_id"),
-    "annotations": ("session_id",),
-    "answers": ("session_id", "log_id"),
-    "runs": ("session_id",),
-    "spills": ("session_id",),
-    "sources": ("session_id",),
-}
-"""Table -> the columns with ids of sessions."""
 
 
 class CopiesNeededError(ConflictError):
@@ -89,7 +80,7 @@ def settle(connection: Connection, batch: FeedBatch, store: str, user: str, mach
             (store, session_id, stored[session_id]),
         )
     forks.origins = {ids[session_id]: session_id for session_id in stored}
-    return (_renamed(batch, stored) if stored else batch), forks
+    return (renamed(batch, stored) if stored else batch), forks
 
 
 def _of_other_stores(connection: Connection, ids: Sequence[str], store: str, user: str) -> set[str]:
@@ -107,35 +98,6 @@ def _stored_ids(connection: Connection, session_id: str) -> set[bytes]:
 
 def _unpacked(packed: bytes) -> set[bytes]:
     return {packed[at : at + _SIZE] for at in range(0, len(packed), _SIZE)}
-
-
-def _renamed(batch: FeedBatch, stored: dict[str, str]) -> FeedBatch:
-    """The batch with other ids for these sessions."""
-    names = dict(batch.names["sessions"])
-    rows = dict(batch.rows)
-    changed: dict[int, str] = {}
-    for key, name in names.items():
-        new = stored.get(":".join(name))
-        if new is not None:
-            changed[key] = new.partition(":")[2]
-            names[key] = (name[0], changed[key])
-    at = TABLES["sessions"].index("external_id")
-    rows["sessions"] = [
-        (*row[:at], changed[row[0]], *row[at + 1 :]) if row[0] in changed else row for row in rows["sessions"]
-    ]
-    for table, columns in _SESSION_IDS.items():
-        places = [TABLES[table].index(column) for column in columns]
-        rows[table] = [_with_ids(row, places, stored) for row in rows.get(table, ())]
-    return msgspec.structs.replace(batch, rows=rows, names={**batch.names, "sessions": names})
-
-
-def _with_ids(row: Row, places: Sequence[int], stored: dict[str, str]) -> Row:
-    if not any(row[at] in stored for at in places):
-        return row
-    values: list[Any] = list(row)
-    for at in places:
-        values[at] = stored.get(values[at], values[at])
-    return tuple(values)
 
 
 def bill_once(connection: Connection, shared: dict[int, dict[int, int]]) -> None:

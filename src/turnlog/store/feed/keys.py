@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from operator import itemgetter
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
+from turnlog.store.feed.tables import in_chunks
 from turnlog.store.feed.values import IDENTITY, KEYS, TABLES, UNKNOWN_MODEL, FeedBatch, Row
 
 if TYPE_CHECKING:
     from turnlog.store.connection import Connection
 
 _NAMED_FIRST: Final = ("models", "price_versions", "owners", "projects")
-"""Tables whose rows are found or made before the transaction, so that no two transactions wait for each other's."""
+"""Tables whose rows are found or made before all others."""
 
 
 class Keys:
@@ -55,29 +55,51 @@ _REQUIRED: Final = frozenset({"session_key", "message_key"})
 
 
 def find_names(connection: Connection, batch: FeedBatch) -> Keys:
-    """The keys of what many sessions share: each statement is a transaction of its own."""
+    """The keys of what many sessions share, which are made where they are not here. The caller owns the transaction.
+
+    Tables and names are in one order, so that no two transactions wait for each other's.
+    """
     keys = Keys()
     for table in _NAMED_FIRST:
-        columns = TABLES[table]
-        rows = {row[0]: row for row in batch.rows.get(table, ())}
-        identity = IDENTITY[table]
-        for theirs, name in sorted(batch.names.get(table, {}).items(), key=itemgetter(1)):
-            given = dict(zip(columns, rows[theirs], strict=True)) if theirs in rows else {}
-            values = {**dict(zip(identity, name, strict=True)), **_own_values(table, given)}
-            connection.execute(
-                f"INSERT OR IGNORE INTO {table} ({', '.join(values)}) VALUES ({', '.join('?' * len(values))})",
-                tuple(values.values()),
-            )
-            keys.note(table, theirs, _find(connection, table, name))
+        names = batch.names.get(table, {})
+        known = _known(connection, table, names.values())
+        missing = sorted({name for name in names.values() if name not in known})
+        if missing:
+            _make(connection, batch, table, missing)
+            known |= _known(connection, table, missing)
+        for theirs, name in names.items():
+            keys.note(table, theirs, known[name])
     return keys
+
+
+def _known(connection: Connection, table: str, names: Collection[Row]) -> dict[Row, int]:
+    """The keys of those rows of a table with one of these names that are here."""
+    identity = IDENTITY[table]
+    found: dict[Row, int] = {}
+    # Owners are few, and those of one user have one name.
+    for chunk in in_chunks(sorted({name[0] for name in names})):
+        rows = connection.execute(
+            f"SELECT {', '.join(identity)}, key FROM {table} WHERE {identity[0]} IN (SELECT value FROM json_each(?))",
+            (chunk,),
+        )
+        found |= {tuple(row[:-1]): row[-1] for row in rows}
+    return found
+
+
+def _make(connection: Connection, batch: FeedBatch, table: str, names: Collection[Row]) -> None:
+    """Write rows with these names, unless somebody else just has."""
+    columns, identity = TABLES[table], IDENTITY[table]
+    places = [columns.index(column) for column in identity]
+    rows = {tuple([row[at] for at in places]): row for row in batch.rows.get(table, ())}
+    for name in names:
+        given = dict(zip(columns, rows[name], strict=True)) if name in rows else {}
+        values = {**dict(zip(identity, name, strict=True)), **_own_values(table, given)}
+        connection.execute(
+            f"INSERT OR IGNORE INTO {table} ({', '.join(values)}) VALUES ({', '.join('?' * len(values))})",
+            tuple(values.values()),
+        )
 
 
 def _own_values(table: str, given: dict[str, Any]) -> dict[str, Any]:
     """What a row has besides its identity and its references."""
     return {name: value for name, value in given.items() if name not in (*IDENTITY[table], "key", *KEYS)}
-
-
-def _find(connection: Connection, table: str, name: Row) -> int:
-    conditions = " AND ".join([f"{column} = ?" for column in IDENTITY[table]])
-    (key,) = connection.execute(f"SELECT key FROM {table} WHERE {conditions}", name).fetchone()
-    return key

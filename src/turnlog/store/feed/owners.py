@@ -1,15 +1,32 @@
-"""Whose the sessions of a feed are: nobody's batch touches what somebody else has."""
+"""Whose the sessions of a feed are: nobody's batch touches what somebody else has.
+
+Ids are a person's own. Where somebody else was first with an id, the session is stored beside theirs, with the pusher's
+own id behind it, so that nobody is kept out and nobody's session is written over.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import msgspec
+
+from turnlog.errors import StoreBusyError
 from turnlog.store.feed.tables import in_chunks
-from turnlog.store.feed.values import FeedBatch
+from turnlog.store.feed.values import TABLES, FeedBatch, Row
 
 if TYPE_CHECKING:
     from turnlog.store.connection import Connection
+
+_SESSION_IDS: Final[dict[str, tuple[str, ...]]] = {
+    "links": ("child_id", "parent_id"),
+    "annotations": ("session_id",),
+    "answers": ("session_id", "log_id"),
+    "runs": ("session_id",),
+    "spills": ("session_id",),
+    "sources": ("session_id",),
+}
+"""Table -> the columns with ids of sessions."""
 
 
 class Owner(NamedTuple):
@@ -23,6 +40,93 @@ class Owner(NamedTuple):
 NOBODY: Final = Owner()
 
 
+class OwnIds(NamedTuple):
+    """A batch whose ids are its owner's own."""
+
+    batch: FeedBatch
+    stored_as: dict[str, str]
+    """Id that somebody else has -> the id of the owner's session here, of what the batch names."""
+
+
+def with_own_ids(connection: Connection, batch: FeedBatch, user: str) -> OwnIds:
+    """Name the sessions of a batch so that none is somebody else's."""
+    taken = _of_others(connection, _ids_of(batch), user)
+    if not taken:
+        return OwnIds(batch, {})
+    stored_as: dict[str, str] = {}
+    number = 1
+    while taken:
+        ending = f"~{user}" if number == 1 else f"~{user}~{number}"
+        wanted = {f"{session_id}{ending}": session_id for session_id in taken}
+        # Somebody may have guessed this one, too.
+        taken = {wanted[name] for name in _of_others(connection, wanted, user)}
+        stored_as |= {session_id: name for name, session_id in wanted.items() if session_id not in taken}
+        number += 1
+    return OwnIds(renamed(batch, stored_as), stored_as)
+
+
+def _ids_of(batch: FeedBatch) -> set[str]:
+    """Every session that a batch names."""
+    found = {*map(":".join, batch.names.get("sessions", {}).values()), *batch.forgotten, *batch.withdrawn}
+    for table, columns in _SESSION_IDS.items():
+        rows = batch.rows.get(table, ())
+        for column in columns if rows else ():
+            at = TABLES[table].index(column)
+            found |= {row[at] for row in rows}
+    return found - {None}
+
+
+def _of_others(connection: Connection, session_ids: Iterable[str], user: str) -> set[str]:
+    """Those of these sessions that somebody else has."""
+    found: set[str] = set()
+    # Sessions that programs write here may have no row among the owners.
+    native = "SELECT agent || ':' || external_id FROM sessions WHERE native = 1 AND agent || ':' || external_id"
+    for chunk in in_chunks(sorted(session_ids)):
+        rows = connection.execute(
+            "SELECT session_id FROM session_owners WHERE session_id IN (SELECT value FROM json_each(?))"
+            f" AND owner_user <> ? UNION ALL {native} IN (SELECT value FROM json_each(?)) AND NOT EXISTS"
+            " (SELECT 1 FROM session_owners o WHERE o.session_id = agent || ':' || external_id)",
+            (chunk, user, chunk),
+        )
+        found |= {session_id for (session_id,) in rows}
+    return found
+
+
+def renamed(batch: FeedBatch, stored: Mapping[str, str]) -> FeedBatch:
+    """The batch with other ids for these sessions."""
+    names = dict(batch.names.get("sessions", {}))
+    rows = dict(batch.rows)
+    changed: dict[int, str] = {}
+    for key, name in names.items():
+        new = stored.get(":".join(name))
+        if new is not None:
+            changed[key] = new.partition(":")[2]
+            names[key] = (name[0], changed[key])
+    at = TABLES["sessions"].index("external_id")
+    rows["sessions"] = [
+        (*row[:at], changed[row[0]], *row[at + 1 :]) if row[0] in changed else row for row in rows.get("sessions", ())
+    ]
+    for table, columns in _SESSION_IDS.items():
+        places = [TABLES[table].index(column) for column in columns]
+        rows[table] = [_with_ids(row, places, stored) for row in rows.get(table, ())]
+    return msgspec.structs.replace(
+        batch,
+        rows=rows,
+        names={**batch.names, "sessions": names},
+        forgotten=[stored.get(session_id, session_id) for session_id in batch.forgotten],
+        withdrawn=[stored.get(session_id, session_id) for session_id in batch.withdrawn],
+    )
+
+
+def _with_ids(row: Row, places: Sequence[int], stored: Mapping[str, str]) -> Row:
+    if not any(row[at] in stored for at in places):
+        return row
+    values: list[Any] = list(row)
+    for at in places:
+        values[at] = stored.get(values[at], values[at])
+    return tuple(values)
+
+
 class SessionOwners:
     """The owners of the sessions of one batch."""
 
@@ -31,40 +135,26 @@ class SessionOwners:
         self._connection = connection
         self._owner = owner
         self._store = store
-        self.refused = set[str]()
-        """Ids of sessions that somebody else has."""
 
     def claim(self, batch: FeedBatch) -> None:
-        """Make new sessions the owner's, and note which of these sessions somebody else has."""
+        """Make new sessions the owner's. Raises StoreBusyError if somebody else was first just now."""
         owner = self._owner
         if owner is None or not owner.user:
             return
         sent = {row[0] for row in batch.rows.get("sessions", ())}
-        names = {key: ":".join(name) for key, name in batch.names.get("sessions", {}).items()}
-        gone = (*batch.forgotten, *batch.withdrawn)
-        ids = sorted({*names.values(), *gone, *(row[0] for row in batch.rows.get("links", ()))})
-        # Sessions that programs write here have no row of their own among the owners.
-        native = "SELECT agent || ':' || external_id FROM sessions WHERE native = 1 AND agent || ':' || external_id"
-        self.refused |= {
-            session_id
-            for chunk in in_chunks(ids)
-            for (session_id,) in self._connection.execute(
-                f"{native} IN (SELECT value FROM json_each(?)) AND NOT EXISTS"
-                " (SELECT 1 FROM session_owners o WHERE o.session_id = agent || ':' || external_id)",
-                (chunk,),
-            )
-        }
-        known = self._owners(ids)
-        new = [key for key in sorted(sent & names.keys(), key=names.__getitem__) if names[key] not in known]
+        names = {key: ":".join(name) for key, name in batch.names.get("sessions", {}).items() if key in sent}
+        known = self._owners(sorted(names.values()))
+        new = [key for key in sorted(names, key=names.__getitem__) if names[key] not in known]
         if new:
             self._connection.executemany(
                 "INSERT OR IGNORE INTO session_owners (session_id, owner_user, machine, store, level)"
                 " VALUES (?, ?, ?, ?, ?)",
                 [(names[key], owner.user, owner.machine, self._store, batch.levels.get(key, "full")) for key in new],
             )
-            # Somebody else may have been first.
             known |= self._owners([names[key] for key in new])
-        self.refused |= {session_id for session_id, user in known.items() if user != owner.user}
+        if any(user != owner.user for user in known.values()):
+            # When the batch comes again, it is stored under an id of its own.
+            raise StoreBusyError("somebody else has just pushed a session with the id of one of this batch")
 
     def _owners(self, ids: Sequence[str]) -> dict[str, str]:
         """Session -> whose it is."""

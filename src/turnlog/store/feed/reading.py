@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from turnlog.errors import NotFoundError
 from turnlog.store import zstd
 from turnlog.store.connection import connect
+from turnlog.store.damaged import DAMAGE, report
 from turnlog.store.external_content import WholeBodies, load_outside, smallest
 from turnlog.store.feed.values import (
     IDENTITY,
@@ -52,9 +53,17 @@ _OF_SOURCE: Final = ("diagnostics", "generations", "spills")
 
 
 def read_batch(
-    connection: Connection, after: FeedPosition, *, most_messages: int = MOST_MESSAGES, most_bytes: int = MOST_BYTES
+    connection: Connection,
+    after: FeedPosition,
+    *,
+    most_messages: int = MOST_MESSAGES,
+    most_bytes: int = MOST_BYTES,
+    skip_damaged: bool = False,
 ) -> FeedBatch | None:
-    """What has changed after a position; None if nothing has. The connection is in a snapshot."""
+    """What has changed after a position; None if nothing has. The connection is in a snapshot.
+
+    With `skip_damaged`, a body that cannot be read is reported, and is empty in the batch.
+    """
     found, is_all = _messages(connection, after, most_messages, most_bytes)
     (last,) = connection.execute("SELECT coalesce(max(seq), 0) FROM changes").fetchone()
     sequence, message_sequence, message_key = last, after.message_sequence, after.message_key
@@ -72,7 +81,7 @@ def read_batch(
     if until == after and not found:
         return None
     batch = FeedBatch(after=after, until=until, has_more=not is_all)
-    _Reader(connection, batch, 0 if is_over else after.read_at).read(found)
+    _Reader(connection, batch, 0 if is_over else after.read_at, skip_damaged=skip_damaged).read(found)
     return batch
 
 
@@ -194,11 +203,15 @@ def _newest(connection: Connection, now: int) -> int:
     return newest or 0
 
 
+_EMPTY: Final = b"{}"
+
+
 class _Reader:
     """Fills one batch."""
 
-    def __init__(self, connection: Connection, batch: FeedBatch, since: int) -> None:
+    def __init__(self, connection: Connection, batch: FeedBatch, since: int, *, skip_damaged: bool) -> None:
         """`since` is the time from which on sources and runs are new."""
+        self._skip_damaged = skip_damaged
         self._connection = connection
         self._batch = batch
         self._since = since
@@ -228,14 +241,22 @@ class _Reader:
         whole = WholeBodies(self._connection)
         bodies: dict[int, bytes] = {}
         for row in found:
-            place, frame = row[PLACE], alone.get(row[PLACE][0])
-            if frame is None or len(frame) != place[2]:
-                bodies[row[1]] = zstd.compress(whole(*place))
-            else:
-                body = zstd.decompress(frame)
-                full = whole.whole(body)
-                bodies[row[1]] = frame if full is body else zstd.compress(full)
+            try:
+                bodies[row[1]] = self._body(whole, row[PLACE], alone.get(row[PLACE][0]))
+            except (*DAMAGE, zstd.ZstdError) as error:
+                if not self._skip_damaged:
+                    raise
+                report(f"message {row[1]}", error)
+                bodies[row[1]] = zstd.compress(_EMPTY)
         return bodies
+
+    @staticmethod
+    def _body(whole: WholeBodies, place: Row, frame: bytes | None) -> bytes:
+        if frame is None or len(frame) != place[2]:
+            return zstd.compress(whole(*place))
+        body = zstd.decompress(frame)
+        full = whole.whole(body)
+        return frame if full is body else zstd.compress(full)
 
     def _read_sessions(self) -> None:
         batch, connection = self._batch, self._connection

@@ -19,9 +19,9 @@ from turnlog.errors import ConflictError
 from turnlog.store import zstd
 from turnlog.store.feed.copies import Forks, bill_once, settle
 from turnlog.store.feed.digests import MessageDigests, SessionDigests
-from turnlog.store.feed.keys import Keys
+from turnlog.store.feed.keys import Keys, find_names
 from turnlog.store.feed.moves import Moves, PlaceComparison
-from turnlog.store.feed.owners import Owner, SessionOwners
+from turnlog.store.feed.owners import Owner, SessionOwners, with_own_ids
 from turnlog.store.feed.tables import FeedTables, in_chunks
 from turnlog.store.feed.values import TABLES, ArchivedBytes, FeedBatch, FeedPosition, Row
 from turnlog.store.frames import PLACE_COLUMNS
@@ -39,8 +39,8 @@ class Taken(NamedTuple):
 
     is_new: bool
     """False if it was taken before."""
-    refused: tuple[str, ...] = ()
-    """Ids of sessions of which nothing was written, because somebody else has them."""
+    stored_as: Mapping[str, str] = {}
+    """Id that somebody else has -> the id of the session here, of what the batch names."""
     forgotten: tuple[str, ...] = ()
     """Ids of sessions that were here and are deleted, without those that went with them."""
 
@@ -68,11 +68,17 @@ def progress_of(connection: Connection, store: str) -> tuple[FeedPosition, int]:
 
 
 def take(
-    connection: Connection, store: str, batch: FeedBatch, keys: Keys, insert: Insert, owner: Owner | None = None
+    connection: Connection,
+    store: str,
+    batch: FeedBatch,
+    insert: Insert,
+    owner: Owner | None = None,
+    check_body: Callable[[bytes], object] = lambda body: None,
 ) -> Taken:
-    """Write a batch of the store with this id. The caller owns the transaction.
+    """Write a batch of the store with this id. The caller owns the transaction: if it is undone, nothing remains.
 
-    `owner` is None where the tables have no owners and no digests: in a file.
+    `owner` is None where the tables have no owners and no digests: in a file. `check_body` raises ValueError for the
+    JSON of a message that is not taken.
 
     Raises ConflictError if something is missing between what was taken and this batch, or it is of an earlier
     generation.
@@ -92,11 +98,11 @@ def take(
         return Taken(is_new=False)
     if known != batch.after:
         raise ConflictError(f"the feed of {store} was taken up to {list(known)}: {list(batch.after)} does not follow")
-    taking = _Taking(connection, batch, keys, insert, owner, store)
+    taking = _Taking(connection, batch, insert, owner, store, check_body)
     taking.run()
     progress = json.dumps((*batch.until, batch.generation))
     connection.execute("UPDATE settings SET value = ? WHERE name = ?", (progress, _setting(store)))
-    return Taken(is_new=True, refused=tuple(sorted(taking.refused)), forgotten=tuple(taking.forgotten))
+    return Taken(is_new=True, stored_as=taking.stored_as, forgotten=tuple(taking.forgotten))
 
 
 def _lock(connection: Connection, name: str, first: str) -> None:
@@ -128,9 +134,9 @@ def _setting(store: str) -> str:
     return f"feed of {store}"
 
 
-def withdraw(connection: Connection, session_id: str) -> None:
-    """Delete a session that may come again. The caller owns the transaction."""
-    plan = forget(connection, session_id)
+def withdraw(connection: Connection, session_id: str, user: str = "") -> None:
+    """Delete a session that may come again. The caller owns the transaction. `user` is whose it is, as for `forget`."""
+    plan = forget(connection, session_id, user)
     connection.execute(
         "DELETE FROM tombstones WHERE session_id IN (SELECT value FROM json_each(?))", (json.dumps(plan.session_ids),)
     )
@@ -143,14 +149,15 @@ class _Taking:
         self,
         connection: Connection,
         batch: FeedBatch,
-        keys: Keys,
         insert: Insert,
         owner: Owner | None,
         store: str,
+        check_body: Callable[[bytes], object],
     ) -> None:
         self._connection = connection
         self._batch = batch
-        self._keys = keys
+        self._keys = Keys()
+        self._check_body = check_body
         self._insert = insert
         self._owner = owner
         self._store = store
@@ -165,6 +172,8 @@ class _Taking:
         """Fork -> message that is billed to its origin -> the origin."""
         self._owners = SessionOwners(connection, owner, store)
         self._tables = FeedTables(connection)
+        self.stored_as: dict[str, str] = {}
+        """Id that somebody else has -> the id that the session gets instead."""
         self._sizes: dict[int, int] = {}
         """Key of a message in the batch -> the size of its body."""
         self._message_digests = MessageDigests(connection, insert, is_kept=owner is not None)
@@ -172,20 +181,23 @@ class _Taking:
 
     def run(self) -> None:
         """Write all rows."""
+        # First, so that all writers of names wait for each other in one order.
+        self._keys = find_names(self._connection, self._batch)
         if self._owner is not None and self._is_of_many:
-            owner = self._owner
-            self._batch, self._forks = settle(self._connection, self._batch, self._store, owner.user, owner.machine)
-        # First whose the sessions are: what is refused or forgotten gets no key, and rows without keys are not written.
+            self._find_own_ids(self._owner)
+        # What is forgotten gets no key, and rows without keys are not written.
         self._owners.claim(self._batch)
         self._forget()
-        left_out = self._owners.forgotten_ids() | self._owners.refused | self._forks.outdated
+        left_out = self._owners.forgotten_ids() | self._forks.outdated
         self._find_keys("sessions", "SELECT max(key) FROM sessions", left_out)
         self._save_sources()
         self._leave_out_messages()
         self._find_keys("messages", "SELECT seq FROM sqlite_sequence WHERE name = 'messages'", set())
         self._batch = self._message_digests.without_unchanged(self._batch, self._keys, self._new["messages"])
         with ThreadPoolExecutor(1, "turnlog-bodies") as thread:  # while the database writes
-            sizes = thread.submit(_sizes_of, self._batch.bodies, self._batch.names.get("messages", {}))
+            sizes = thread.submit(
+                _sizes_of, self._batch.bodies, self._batch.names.get("messages", {}), self._check_body
+            )
             self._save_contents()
         self._sizes = sizes.result()
         comparison = PlaceComparison(
@@ -204,20 +216,20 @@ class _Taking:
         self._message_digests.save(self._new["messages"])
         self._session_digests.save(changed)
 
-    @property
-    def refused(self) -> set[str]:
-        """Ids of sessions that somebody else has."""
-        return self._owners.refused
-
     # -- before a number is drawn
 
+    def _find_own_ids(self, owner: Owner) -> None:
+        """Name the sessions so that no id is somebody else's, or that of a copy with other messages."""
+        self._batch, self.stored_as = with_own_ids(self._connection, self._batch, owner.user)
+        self._batch, self._forks = settle(self._connection, self._batch, self._store, owner.user, owner.machine)
+        if self._forks.origins:
+            self._batch, _ = with_own_ids(self._connection, self._batch, owner.user)
+
     def _forget(self) -> None:
-        gone = self._owners.forgotten_ids()
-        for session_id in self._batch.forgotten:
-            if session_id in self._owners.refused:
-                continue
+        gone, user = self._owners.forgotten_ids(), self._user
+        for session_id in self._with_copies(self._batch.forgotten):
             if self._is_stored(session_id):
-                forget(self._connection, session_id)
+                forget(self._connection, session_id, user)
                 self.forgotten.append(session_id)
             # Nobody has pushed it yet, but another machine of the same person may still do so.
             elif session_id not in gone:
@@ -227,9 +239,21 @@ class _Taking:
                 )
 
         for session_id in self._batch.withdrawn:
-            if session_id not in self._owners.refused and self._is_stored(session_id):
-                withdraw(self._connection, session_id)
+            if self._is_stored(session_id):
+                withdraw(self._connection, session_id, user)
                 self.forgotten.append(session_id)
+
+    def _with_copies(self, session_ids: Sequence[str]) -> list[str]:
+        """These sessions, and the forks under which copies of them on the owner's machines are stored."""
+        found = list(session_ids)
+        for chunk in in_chunks(found) if self._is_of_many else ():
+            rows = self._connection.execute(
+                "SELECT c.stored_as FROM session_copies c JOIN session_owners o ON o.session_id = c.stored_as"
+                " WHERE c.session_id IN (SELECT value FROM json_each(?)) AND o.owner_user = ?",
+                (chunk, self._user),
+            )
+            found += [stored_as for (stored_as,) in rows]
+        return found
 
     def _is_stored(self, session_id: str) -> bool:
         agent, _, external_id = session_id.partition(":")
@@ -271,7 +295,7 @@ class _Taking:
             self._keys.note(table, theirs, ours)
 
     def _leave_out_messages(self) -> None:
-        """Leave out messages whose sessions are all forgotten, or somebody else's: no word of them is written."""
+        """Leave out messages whose sessions are all forgotten: no word of them is written."""
         sessions = self._keys.of("sessions")
         names, batch = self._batch.names, self._batch
         if names.get("sessions", {}).keys() <= sessions.keys():
@@ -515,7 +539,7 @@ class _Taking:
         wanted = set(changed)
         ids = {":".join(names[theirs]) for theirs, ours in self._keys.of("sessions").items() if ours in wanted}
         # These tables name sessions by id, not by key, so `Keys.rows` does not leave theirs out.
-        kept_out = self._owners.forgotten_ids() | self._owners.refused | self._forks.outdated
+        kept_out = self._owners.forgotten_ids() | self._forks.outdated
         for table, column in (("links", "child_id"), ("annotations", "session_id"), ("answers", "session_id")):
             self._tables.delete(table, column, sorted(ids))
             at = TABLES[table].index(column)
@@ -549,9 +573,14 @@ class _Taking:
             bill_once(self._connection, shared)
 
     @property
+    def _user(self) -> str:
+        """Whose the rows become; empty where one user has the store."""
+        return "" if self._owner is None else self._owner.user
+
+    @property
     def _is_of_many(self) -> bool:
         """Whether other people push to this store."""
-        return self._owner is not None and self._owner.user != ""
+        return self._user != ""
 
     def _not_of_others(self, table: str, identity: str, session: str, rows: Sequence[Row]) -> list[Row]:
         """Rows whose identity no row of another session has."""
@@ -607,20 +636,23 @@ def _as_fork(row: Row, origin: int) -> Row:
     return tuple(values)
 
 
-def _sizes_of(bodies: Mapping[int, bytes], names: Mapping[int, Row]) -> dict[int, int]:
+def _sizes_of(
+    bodies: Mapping[int, bytes], names: Mapping[int, Row], check: Callable[[bytes], object]
+) -> dict[int, int]:
     """The sizes of all bodies. Raises ValueError for one that cannot be read."""
-    return {key: _size_of(body, names[key][1]) for key, body in bodies.items() if key in names}
+    return {key: _size_of(body, names[key][1], check) for key, body in bodies.items() if key in names}
 
 
-def _size_of(body: bytes, message_id: str) -> int:
+def _size_of(body: bytes, message_id: str, check: Callable[[bytes], object]) -> int:
     """The size of a body that another machine compressed. Raises ValueError for one that cannot be read."""
     try:
         size = zstd.content_size(body)
         # A frame that says a size is not decompressed into more than that.
-        if 0 < size <= _LARGEST_BODY and len(zstd.decompress(body)) == size:
+        if 0 < size <= _LARGEST_BODY and len(data := zstd.decompress(body)) == size:
+            check(data)
             return size
-    except zstd.ZstdError as error:
-        raise ValueError(f"the body of message {message_id} is no zstd frame: {error}") from error
+    except (zstd.ZstdError, ValueError, msgspec.MsgspecError) as error:
+        raise ValueError(f"the body of message {message_id} cannot be read: {error}") from error
     raise ValueError(f"the body of message {message_id} does not have {size} bytes, as it claims")
 
 

@@ -312,6 +312,7 @@ def _json_without_nulls(document: Expr) -> Expr:
 
 _FUNCTIONS: Final[dict[str, Callable[[exp.Anonymous], Expr]]] = {
     "casefold": lambda call: _schema_function("casefold", *[each.copy() for each in call.expressions]),
+    "json_valid": lambda call: _schema_function("json_valid", *[each.copy() for each in call.expressions]),
     "resolve_path": lambda call: _schema_function("resolve_path", *[each.copy() for each in call.expressions]),
     "strftime": _time_text,
     "json_patch": lambda call: _json_without_nulls(call.expressions[1]),

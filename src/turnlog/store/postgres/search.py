@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Final, Self
 import msgspec
 
 from turnlog.store.connection import connect, write_transaction
-from turnlog.store.feed.keys import find_names
 from turnlog.store.feed.reading import archived_sizes, read_archived, read_batch
 from turnlog.store.feed.taking import position_of, take, take_archived
 from turnlog.store.feed.values import TABLES, FeedBatch, Row
@@ -74,7 +73,7 @@ class SearchReplica:
             connection.execute("PRAGMA secure_delete = ON")
             while True:
                 with self._store.reading() as source:
-                    batch = read_batch(source, position_of(connection, _FEED))
+                    batch = read_batch(source, position_of(connection, _FEED), skip_damaged=True)
                 if batch is None:
                     break
                 self._take(connection, batch)
@@ -98,9 +97,8 @@ class SearchReplica:
             self._forget(connection, session_id)
         batch = msgspec.structs.replace(batch, withdrawn=withdrawn)
         batch = self._with_owners(batch)
-        keys = find_names(connection, batch)
         with write_transaction(connection):
-            take(connection, _FEED, batch, keys, insert)
+            take(connection, _FEED, batch, insert)
         # Outputs that were spilled into files are searched too.
         spilled = {row[2] for row in batch.rows.get("spills", ())}
         for path in sorted(batch.names["sources"][key][0] for key in spilled):

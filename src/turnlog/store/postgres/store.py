@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final, cast
 
 from turnlog.store.base import Store, check_arguments
-from turnlog.store.feed.keys import find_names
 from turnlog.store.feed.long_texts import shorten_all
 from turnlog.store.feed.owners import NOBODY, Owner
 from turnlog.store.feed.reading import archived_sizes
@@ -21,7 +20,7 @@ from turnlog.store.postgres.database import Database
 from turnlog.store.postgres.dialect import SCHEMA
 from turnlog.store.postgres.files import KeptFiles
 from turnlog.store.rows import moment
-from turnlog.store.sqlite.forget import forget
+from turnlog.store.sqlite.forget import forget, plan_forgetting
 from turnlog.store.sqlite.reading import Connections
 from turnlog.store.sqlite.store import SqliteStore
 from turnlog.store.values import Forgetting, RawSource, StoreStatus
@@ -127,6 +126,12 @@ class PostgresConnections(Connections):
             yield NativeSessions(_for_queries(connection), price_nanos, price_version())
 
 
+def _owner_of(connection: Connection, session_id: str) -> str:
+    """Id of the person whose a session is; empty where sessions have no owners."""
+    row = connection.execute("SELECT owner_user FROM session_owners WHERE session_id = ?", (session_id,)).fetchone()
+    return "" if row is None else row[0]
+
+
 def _for_queries(connection: TeamConnection) -> Connection:
     """The connection as the queries know it: it has the methods of `sqlite3.Connection` that they use."""
     return cast("Connection", connection)
@@ -147,6 +152,11 @@ class PostgresStore(PostgresConnections, KeptFiles, SqliteStore):
         for source in self.sources(session_id):
             yield RawSource(source, iter([self._archived(source.path)]))
 
+    def plan_forgetting(self, session_id: str) -> Forgetting:
+        """What `forget` would delete."""
+        with self._snapshot() as connection:
+            return plan_forgetting(connection, session_id, _owner_of(connection, session_id))
+
     def forget(
         self, session_id: str, *, note: Callable[[TeamConnection], None] = lambda connection: None
     ) -> Forgetting:
@@ -155,7 +165,7 @@ class PostgresStore(PostgresConnections, KeptFiles, SqliteStore):
         `note` writes in the same transaction who did it.
         """
         with self._writing() as connection:
-            plan = forget(connection, session_id)
+            plan = forget(connection, session_id, _owner_of(connection, session_id))
             note(cast("TeamConnection", connection))
             return plan
 
@@ -207,18 +217,18 @@ class PostgresStore(PostgresConnections, KeptFiles, SqliteStore):
         owner: Owner = NOBODY,
         *,
         note: Callable[[TeamConnection, Taken], None] = lambda connection, taken: None,
+        check_body: Callable[[bytes], object] = lambda body: None,
     ) -> Taken:
         """Write a batch of the change feed of the store with this id, as rows of `owner`.
 
         Sessions that somebody else has are left as they are. `note` writes in the same transaction what became of it.
+        `check_body` raises ValueError for the JSON of a message that is not taken: then nothing is written.
         Raises ConflictError if something is missing between what was taken and this batch, or it is of an earlier
         generation.
         """
         batch = shorten_all(batch)
-        with self._team_connection() as connection:
-            keys = find_names(_for_queries(connection), batch)
         with self._transaction() as connection:
-            taken = take(_for_queries(connection), store, batch, keys, connection.copy, owner)
+            taken = take(_for_queries(connection), store, batch, connection.copy, owner, check_body)
             note(connection, taken)
             return taken
 

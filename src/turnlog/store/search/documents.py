@@ -20,7 +20,7 @@ from turnlog.errors import StoreError
 from turnlog.store.archive import Archive
 from turnlog.store.frames import BODY_COLUMNS, PLACE, BodyReader
 from turnlog.store.search.base import FIELDS
-from turnlog.store.zstd import PIECE_SIZE, decompress_in_pieces
+from turnlog.store.zstd import PIECE_SIZE, ZstdError, decompress_in_pieces
 
 if TYPE_CHECKING:
     from turnlog.model import Json
@@ -209,7 +209,7 @@ class StoreReader:
         for row in self._connection.execute(query, parameters):
             try:
                 body = read(*row[PLACE])
-            except StoreError:
+            except (StoreError, ZstdError):
                 body = b""
             facts: list[Any] = [*row[: PLACE.start], body]
             yield MessageToIndex(*facts)
@@ -225,9 +225,11 @@ class StoreReader:
         return load
 
     def _blob(self, sha256: str) -> Iterator[bytes]:
-        row = self._connection.execute(
-            "SELECT rowid, compressed FROM blobs WHERE sha256 = ?", (bytes.fromhex(sha256),)
-        ).fetchone()
+        try:
+            digest = bytes.fromhex(sha256)
+        except ValueError:  # a body names what is no hash
+            return
+        row = self._connection.execute("SELECT rowid, compressed FROM blobs WHERE sha256 = ?", (digest,)).fetchone()
         if row is None:
             return
         key, is_compressed = row
@@ -240,8 +242,8 @@ class StoreReader:
             return
         try:
             yield from Archive(self._connection).iter_bytes(row[0], row[1])
-        except StoreError:
-            # Some bytes are not archived yet; the message changes again when they are.
+        except (StoreError, ZstdError):
+            # Some bytes are not archived yet, and the message changes again when they are; or they are damaged.
             return
 
 

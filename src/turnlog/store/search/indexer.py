@@ -18,10 +18,12 @@ from typing import TYPE_CHECKING, Self
 import msgspec
 
 from turnlog.errors import StoreError
+from turnlog.store.damaged import DAMAGE, report
 from turnlog.store.search import index_file, overwriting
 from turnlog.store.search.documents import MessageToIndex, StoreReader
 from turnlog.store.search.index_file import IndexFile, IndexLockedError
 from turnlog.store.search.session_words import SessionWords, is_behind
+from turnlog.store.zstd import ZstdError
 
 if TYPE_CHECKING:
     from turnlog.store.search.batch import IndexBatch
@@ -217,7 +219,7 @@ class Indexer:
                 message = self._without_forgotten(row, gone) if gone else row
                 found += 1
                 if message is not None:
-                    batch.add(message)
+                    _add(batch, message)
                 batch.watermark = row.changed_seq, row.key
                 if batch.is_full:
                     break
@@ -303,3 +305,11 @@ class Indexer:
         return self._store.execute(
             "SELECT coalesce(max(seq), 0), (SELECT at FROM changes ORDER BY seq LIMIT 1) FROM changes"
         ).fetchone()
+
+
+def _add(batch: IndexBatch, message: MessageToIndex) -> None:
+    """Index a message. One that cannot be read is left out: those behind it must be found all the same."""
+    try:
+        batch.add(message)
+    except (*DAMAGE, ZstdError) as error:
+        report(f"message {message.key}", error)

@@ -62,7 +62,7 @@ _SAID_NAMES = {
         " JOIN json_each(json_array(s.git_branch, f.worktree)) n ON n.value IS NOT NULL{allowed}"
     ),
     "tag": (
-        "SELECT DISTINCT t.value FROM annotations a JOIN json_each(a.tags) t"
+        "SELECT DISTINCT t.value FROM annotations a JOIN json_each(iif(json_valid(a.tags), a.tags, '[]')) t"
         " JOIN sessions s ON a.session_id = s.agent || ':' || s.external_id{allowed}"
     ),
     "tool": "SELECT DISTINCT c.tool_name FROM call_totals c JOIN sessions s ON s.key = c.session_key{allowed}",

@@ -14,6 +14,7 @@ from collections.abc import Container, Iterable, Iterator
 
 import msgspec
 
+from turnlog.store.damaged import read_value
 from turnlog.store.search.words import to_index_text
 
 COLUMNS = ("title", "project", "tag", "branch", "model", "agent", "file")
@@ -192,13 +193,16 @@ def _names(
     tags: str | None,
 ) -> Iterator[list[str]]:
     """The values of the first columns. The log's other titles count too: one may have been shown when it was read."""
-    others: dict[str, str] = msgspec.json.decode(titles) if titles else {}
+    others = read_value(_titles.decode, titles, {}, "titles of a session")
     yield [each for each in dict.fromkeys([own_title, title, *others.values()]) if each]
     # Of its path the last two folders: those above are in every project's.
     yield [each for each in (project, "/".join((path or "").replace("\\", "/").rstrip("/").split("/")[-2:])) if each]
-    yield msgspec.json.decode(tags, type=list[str]) if tags else []
+    yield read_value(_tags.decode, tags, [], "tags of a session")
     yield [each for each in (branch, worktree) if each]
 
+
+_titles = msgspec.json.Decoder(dict[str, str])
+_tags = msgspec.json.Decoder(list[str])
 
 _GAP = f" {_SEPARATOR} "
 

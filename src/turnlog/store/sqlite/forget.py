@@ -7,6 +7,7 @@ are deleted, because FTS5 can delete postings only with their text. Whoever is k
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 import time
@@ -33,9 +34,9 @@ from turnlog.store.writing.call_totals import drop_totals
 from turnlog.store.writing.sessions import SessionRows, UsageRows
 
 
-def plan_forgetting(connection: sqlite3.Connection, session_id: str) -> Forgetting:
-    """What would be deleted. Raises NotFoundError for a session that is not stored."""
-    keys = _concerned(connection, session_id)
+def plan_forgetting(connection: sqlite3.Connection, session_id: str, user: str = "") -> Forgetting:
+    """What would be deleted, as `forget` does it. Raises NotFoundError for a session that is not stored."""
+    keys = _concerned(connection, session_id, user)
     marks = ",".join("?" * len(keys))
     shared = connection.execute(
         f"SELECT s.agent || ':' || s.external_id, count(*) FROM memberships m JOIN memberships o"
@@ -44,7 +45,7 @@ def plan_forgetting(connection: sqlite3.Connection, session_id: str) -> Forgetti
         (*keys, *keys),
     )
     ids = tuple(sorted(lineage.session_ids(connection, set(keys))))
-    sources = _own_sources(connection, keys) | _lists_with(connection, ids)
+    sources = _own_sources(connection, keys, user) | _lists_with(connection, ids, user)
     size = connection.execute(
         f"SELECT coalesce(sum(length), 0) FROM archive WHERE source_key IN ({','.join('?' * len(sources))})",
         tuple(sources),
@@ -145,11 +146,15 @@ def _delete_copies(paths: Iterable[str]) -> None:
             path.unlink(missing_ok=True)
 
 
-def forget(connection: sqlite3.Connection, session_id: str) -> Forgetting:
-    """Delete the session's rows and bytes and leave a tombstone. The caller owns the transaction."""
-    keys = _concerned(connection, session_id)
+def forget(connection: sqlite3.Connection, session_id: str, user: str = "") -> Forgetting:
+    """Delete the session's rows and bytes and leave a tombstone. The caller owns the transaction.
+
+    Where several people have the store, `user` is the one whose session it is: nothing of anybody else is deleted,
+    whatever their rows name. Their files have the user's id in front (`hub.sync.admission.placed`).
+    """
+    keys = _concerned(connection, session_id, user)
     settle_copies(connection, keys)
-    plan = plan_forgetting(connection, session_id)
+    plan = plan_forgetting(connection, session_id, user)
     marks = ",".join("?" * len(keys))
     others = [
         row[0]
@@ -159,7 +164,7 @@ def forget(connection: sqlite3.Connection, session_id: str) -> Forgetting:
             (*keys, *keys),
         )
     ]
-    messages, sources = _own_messages(connection, keys), _own_sources(connection, keys)
+    messages, sources = _own_messages(connection, keys), _own_sources(connection, keys, user)
     # Read before their file is deleted: sessions that it named get another title below.
     titled = leaves_of(connection, sources)
     # Bodies that stay in other sessions may contain places in the archive of these files instead of the texts.
@@ -188,9 +193,11 @@ def forget(connection: sqlite3.Connection, session_id: str) -> Forgetting:
         " AND key NOT IN (SELECT f.repository_key FROM projects f WHERE f.repository_key IS NOT NULL"
         " AND EXISTS (SELECT 1 FROM sessions s WHERE s.folder_key = f.key))"
     )
+    owned = " AND session_id IN (SELECT session_id FROM session_owners WHERE owner_user = ?)" if user else ""
+    whose = (user,) if user else ()
     now = _now()
     # Codex's `history.jsonl` and Gemini CLI's `logs.json` contain what was typed in every session.
-    for key in _lists_with(connection, plan.session_ids):
+    for key in _lists_with(connection, plan.session_ids, user):
         _empty(connection, key, now)
     for forgotten in plan.session_ids:
         connection.execute("DELETE FROM links WHERE child_id = ? OR parent_id = ?", (forgotten, forgotten))
@@ -198,7 +205,7 @@ def forget(connection: sqlite3.Connection, session_id: str) -> Forgetting:
         connection.execute("DELETE FROM spills WHERE session_id = ?", (forgotten,))
         connection.execute("DELETE FROM source_sessions WHERE session_id = ?", (forgotten,))
         connection.execute("DELETE FROM runs WHERE session_id = ?", (forgotten,))
-        connection.execute("DELETE FROM answers WHERE session_id = ?1 OR log_id = ?1", (forgotten,))
+        connection.execute(f"DELETE FROM answers WHERE (session_id = ? OR log_id = ?){owned}", (forgotten,) * 2 + whose)
     _bury(connection, plan.session_ids, now)
     connection.execute("INSERT INTO changes (kind, at) VALUES ('forgotten', ?)", (now,))
     _bill_elsewhere(connection, others)
@@ -217,12 +224,21 @@ def _now() -> int:
     return int(time.time() * 1000)
 
 
-def _concerned(connection: sqlite3.Connection, session_id: str) -> list[int]:
-    """The session, its subagents, and chats that it answered, which contain the same text."""
+def _concerned(connection: sqlite3.Connection, session_id: str, user: str = "") -> list[int]:
+    """The session, its subagents, and chats that it answered, which contain the same text; those of one user."""
     keys = family(connection, session_key(connection, session_id))
     answered = connection.execute("SELECT DISTINCT session_id FROM answers WHERE log_id = ?", (session_id,)).fetchall()
     chats = [find_key(connection, chat_id) for (chat_id,) in answered]
-    return keys + [key for key in chats if key is not None and key not in keys]
+    keys += [key for key in chats if key is not None and key not in keys]
+    if not user:
+        return keys
+    rows = connection.execute(
+        "SELECT session_key FROM session_owners WHERE owner_user = ?"
+        " AND session_key IN (SELECT value FROM json_each(?))",
+        (user, json.dumps(keys)),
+    )
+    own = {key for (key,) in rows}
+    return [key for key in keys if key in own]
 
 
 def _name_parents(connection: sqlite3.Connection, message_keys: Iterable[int]) -> None:
@@ -247,8 +263,8 @@ def _own_messages(connection: sqlite3.Connection, keys: list[int]) -> list[int]:
     return [key for (key,) in rows]
 
 
-def _own_sources(connection: sqlite3.Connection, keys: list[int]) -> dict[int, str]:
-    """Key -> path of the files that only contain these sessions."""
+def _own_sources(connection: sqlite3.Connection, keys: list[int], user: str) -> dict[int, str]:
+    """Key -> path of the files that only contain these sessions; those of one user."""
     marks = ",".join("?" * len(keys))
     rows = connection.execute(
         "SELECT s.key, s.path FROM sources s WHERE s.key IN"
@@ -260,10 +276,16 @@ def _own_sources(connection: sqlite3.Connection, keys: list[int]) -> dict[int, s
         f" AND NOT EXISTS (SELECT 1 FROM streams t WHERE t.source_key = s.key AND t.session_key NOT IN ({marks}))",
         (*lineage.session_ids(connection, set(keys)), *keys, *keys, *keys, *keys),
     )
-    return dict(rows.fetchall()) | find_copies(connection, keys)
+    found = dict(rows.fetchall()) | find_copies(connection, keys)
+    return {key: path for key, path in found.items() if _is_of(path, user)}
 
 
-def _lists_with(connection: sqlite3.Connection, session_ids: Iterable[str]) -> dict[int, str]:
+def _is_of(path: str, user: str) -> bool:
+    """Whether a file is that of a user; any is where one user has the store."""
+    return not user or path.startswith(f"{user}/")
+
+
+def _lists_with(connection: sqlite3.Connection, session_ids: Iterable[str], user: str) -> dict[int, str]:
     """Key -> path of archived files about many sessions (such as a prompt history) that mention one of these."""
     agents = {session_id.partition(":")[0] for session_id in session_ids}
     names = [session_id.partition(":")[2].encode() for session_id in session_ids]
@@ -272,7 +294,7 @@ def _lists_with(connection: sqlite3.Connection, session_ids: Iterable[str]) -> d
     return {
         key: path
         for key, path, agent in rows.fetchall()
-        if agent in agents
+        if agent in agents and _is_of(path, user)
         for data in [b"".join(archive.iter_all(key))]
         if any(name in data for name in names)
     }

@@ -26,13 +26,12 @@ from turnlog.model import (
     MessageEvent,
     Provenance,
     RecordEvent,
-    RunMetadataEvent,
     ToolResultEvent,
 )
 from turnlog.model.codec import decode_event
 from turnlog.store import zstd
 from turnlog.store.keys import session_key
-from turnlog.store.packed_columns import unpack_data
+from turnlog.store.packed_columns import PLAIN_TYPES, unpack_data
 from turnlog.store.rows import TURN_ORIGINS, moment
 from turnlog.store.sqlite.messages import MessageQueries, messages_at, position_of, result_places
 from turnlog.store.sqlite.reading import Span, held, select_span
@@ -66,12 +65,6 @@ _EVENTS = (
     "SELECT e.position, e.external_id, e.type, e.kind, e.known, e.created_at, coalesce(e.start, e.position), e.length,"
     " f.path, e.body, e.data FROM events e LEFT JOIN sources f ON f.key = e.source_key WHERE e.session_key = ?"
 )
-
-_PLAIN_TYPES: dict[str, type[RecordEvent | RunMetadataEvent]] = {
-    "record": RecordEvent,
-    "run-metadata": RunMetadataEvent,
-}
-"""Kinds of events whose columns are enough if they have no body."""
 
 
 class HistoryQueries(MessageQueries):
@@ -190,7 +183,7 @@ def _event(row: _EventRow) -> HistoryEvent:
     if row.body is not None:
         event = decode_event(zstd.decompress(row.body))
         return msgspec.structs.replace(event, position=row.position, records=event.records or records)
-    plain = _PLAIN_TYPES[row.type]
+    plain = PLAIN_TYPES[row.type]
     facts: dict[str, Any] = {"known": bool(row.known)} if plain is RecordEvent else {}
     return plain(
         id=row.external_id,
@@ -305,7 +298,8 @@ def _pins(connection: sqlite3.Connection, key: int) -> list[OutlineEntry]:
     """The messages of a session that the user has pinned, as far as it still has them."""
     rows = connection.execute(
         "SELECT p.position, m.text_preview, m.external_id, p.turn, m.created_at, p.fate FROM sessions s"
-        " JOIN annotations a ON a.session_id = s.agent || ':' || s.external_id JOIN json_each(a.pins) pin"
+        " JOIN annotations a ON a.session_id = s.agent || ':' || s.external_id"
+        " JOIN json_each(iif(json_valid(a.pins), a.pins, '[]')) pin"
         " JOIN messages m ON m.agent = s.agent AND m.external_id = pin.value"
         f" JOIN {held(connection, key)} p ON p.message_key = m.key AND p.session_key = s.key WHERE s.key = ?",
         (key,),

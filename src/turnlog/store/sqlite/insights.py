@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from datetime import UTC, date, tzinfo
+from datetime import UTC, tzinfo
 from decimal import Decimal
 from typing import Final
 
@@ -21,6 +21,7 @@ from turnlog.store.insights import (
     SubagentShare,
     error_label,
 )
+from turnlog.store.periods import date_of
 from turnlog.store.rows import moment
 from turnlog.store.sqlite import kept_insights
 from turnlog.store.sqlite.call_figures import (
@@ -122,12 +123,8 @@ def _projects(connection: sqlite3.Connection, sums: Sums) -> list[ProjectPeriod]
     return sorted(found, key=lambda each: (each.period, each.project or ""))
 
 
-_FIRST_DAY: Final = date(1970, 1, 1).toordinal()
-
-
 def _day(day: int) -> str:
-    # A damaged log may have a time after the last day that a calendar has.
-    return date.fromordinal(min(_FIRST_DAY + day, date.max.toordinal())).isoformat()
+    return date_of(day).isoformat()
 
 
 def _cost(nanos: int, priced: int) -> Dollars | None:

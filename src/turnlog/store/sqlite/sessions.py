@@ -18,6 +18,7 @@ from turnlog.model.usage import BUCKETS
 from turnlog.plain_text import one_line
 from turnlog.store.base import EVERY_SESSION, SessionFilter
 from turnlog.store.choices import SessionHaving, SessionSort
+from turnlog.store.damaged import read_value
 from turnlog.store.keys import OWN, session_key
 from turnlog.store.reconcile.lineage import NEAREST
 from turnlog.store.rows import USAGE_COUNTS, counted_totals, decode_totals, dollars, moment, priced, usage_total
@@ -120,7 +121,7 @@ _CONDITIONS = {
     " WHERE r.session_id = s.agent || ':' || s.external_id AND r.origin = 'import') = ?",
     "starred": "coalesce(a.starred, 0) = ?",
     "archived": "coalesce(a.archived, 0) = ?",
-    "tag": "EXISTS (SELECT 1 FROM json_each(a.tags) WHERE value = ?)",
+    "tag": "EXISTS (SELECT 1 FROM json_each(iif(json_valid(a.tags), a.tags, '[]')) WHERE value = ?)",
 }
 """Fields of `SessionFilter` that compare with one value, which each `?` in the condition stands for."""
 
@@ -448,11 +449,11 @@ def _session(
         native=bool(row.native),
         counts=counts,
         usage=usage_total(sums),
-        totals=counted_totals(decode_totals(row.totals)),
+        totals=counted_totals(read_value(decode_totals, row.totals, {}, f"what {row.id} used as a whole")),
         cost=priced(sums),
         unpriced_calls=sums["unpriced_calls"] + sums["unknown_calls"],
         reported_cost=None if row.reported_cost is None else dollars(row.reported_cost, reported=True),
-        metadata=msgspec.json.decode(row.metadata) if row.metadata else {},
+        metadata=read_value(_facts.decode, row.metadata, {}, f"metadata of {row.id}"),
     )
 
 
@@ -530,12 +531,17 @@ def _annotations(connection: sqlite3.Connection, session_ids: Iterable[str]) -> 
     )
     return {
         session_id: Annotations(
-            title, bool(starred), bool(archived), _strings(tags), note, _strings(pins), moment(changed_at)
+            title,
+            bool(starred),
+            bool(archived),
+            read_value(_strings.decode, tags, (), f"tags of {session_id}"),
+            note,
+            read_value(_strings.decode, pins, (), f"pins of {session_id}"),
+            moment(changed_at),
         )
         for session_id, title, starred, archived, tags, note, pins, changed_at in rows
     }
 
 
-def _strings(array: str | None) -> tuple[str, ...]:
-    """The strings of a JSON array; none for NULL."""
-    return tuple(json.loads(array)) if array else ()
+_strings = msgspec.json.Decoder(tuple[str, ...])
+_facts = msgspec.json.Decoder(dict[str, Any])

@@ -9,12 +9,14 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any, Final, NamedTuple, cast
 
+import msgspec
 from msgspec import UNSET
 
 from turnlog.agents import turn_markers
 from turnlog.agents.base import TurnMarker
 from turnlog.model import ErrorEvent, Message, Origin, ToolCallPart
 from turnlog.model.parts import OPEN_STATES, call_summary
+from turnlog.store.damaged import read_value
 from turnlog.store.rows import TURN_ORIGINS, moment
 from turnlog.store.session_state import (
     LAST_ANSWER,
@@ -182,12 +184,15 @@ def _answer_end(metadata: str | None, newest: PlacedId, at: datetime | None) -> 
     """The end of a chat's answer as its keeper recorded it, if no message is newer."""
     if metadata is None:
         return []
-    last: Any = json.loads(metadata).get(LAST_ANSWER)
+    last: Any = read_value(_facts.decode, metadata, {}, "metadata of a session").get(LAST_ANSWER)
     facts = cast("dict[str, Any]", last) if isinstance(last, dict) else {}
     found = _OUTCOME_MARKERS.get(str(facts.get("outcome")))
     if found is None or facts.get("message") != newest.id:
         return []
     return [PlacedMarker(found[0], newest.position, at, found[1])]
+
+
+_facts: Final = msgspec.json.Decoder(dict[str, Any])
 
 
 def _event_markers(connection: sqlite3.Connection, key: int, kinds: Mapping[str, TurnMarker]) -> list[PlacedMarker]:

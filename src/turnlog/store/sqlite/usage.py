@@ -19,7 +19,17 @@ from turnlog.store.base import ALL_USAGE, UsageFilter, check_arguments
 from turnlog.store.choices import UsageBy
 from turnlog.store.dollars import Dollars, dollars, known_cost
 from turnlog.store.limited_agent import limited_agent
-from turnlog.store.periods import BLOCK, DATE_PERIODS, PERIODS, block_name, block_starts, shifts, shown, start_of
+from turnlog.store.periods import (
+    BLOCK,
+    DATE_PERIODS,
+    PERIODS,
+    block_name,
+    block_starts,
+    date_of,
+    shifts,
+    shown,
+    start_of,
+)
 from turnlog.store.sqlite import SmallStore, active_time
 from turnlog.store.sqlite.days import Days, find_days, is_worth_keeping, keep
 from turnlog.store.sqlite.spending import SpendingQueries
@@ -236,13 +246,9 @@ def _needed(by: UsageBy, then_by: UsageBy | None, filter: UsageFilter) -> set[st
 
 _DAY = _Grouping("u.day", "u.day")
 
-_FIRST_DAY = date(1970, 1, 1).toordinal()
-_LAST_DAY = date.max.toordinal()
-
 
 def _period_of_day(period: Callable[[date], str], day: int | None) -> str | None:
-    # A damaged log may have a time after the last day that a calendar has.
-    return None if day is None else period(date.fromordinal(min(_FIRST_DAY + day, _LAST_DAY)))
+    return None if day is None else period(date_of(day))
 
 
 def _day_of(connection: sqlite3.Connection, zone: tzinfo | None) -> _Grouping:
