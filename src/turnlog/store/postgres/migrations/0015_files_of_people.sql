@@ -17,12 +17,12 @@ FROM (
 WHERE o.team_key = s.team_key AND o.source_key = s.key AND left(s.path, 8) = 'browser:';
 
 -- Whether a text is JSON, as in SQLite. Before version 16, PostgreSQL has no test that ends without an error.
-CREATE FUNCTION turnlog.json_valid(document text) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN
+CREATE FUNCTION turnlog.json_valid(document text) RETURNS smallint LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN
     IF document IS NULL THEN
-        RETURN false;
+        RETURN 0;
     END IF;
     PERFORM count(*) FROM turnlog.json_each(document);
-    RETURN true;
+    RETURN 1;
 EXCEPTION WHEN OTHERS THEN
-    RETURN false;
+    RETURN 0;
 END $$;
