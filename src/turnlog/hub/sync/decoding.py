@@ -58,7 +58,7 @@ class TooLargeError(ValueError):
     """More than is taken at once."""
 
 
-def unpack(data: bytes, weigh: Weigh, most: int = MOST_UNPACKED) -> bytes:
+def unpack(data: bytes, weigh: Weigh, most: int = MOST_UNPACKED) -> bytearray:
     """The data of a zstd stream. Raises TooLargeError if it has more bytes, WrongBatchError if it is torn or none."""
     unpacked = bytearray()
     try:
@@ -71,7 +71,7 @@ def unpack(data: bytes, weigh: Weigh, most: int = MOST_UNPACKED) -> bytes:
                 unpacked += piece
     except zstandard.ZstdError as error:
         raise WrongBatchError("the body is no zstd, or needs more memory than is given to it") from error
-    return bytes(unpacked)
+    return unpacked  # as it is: a copy would take as much again
 
 
 # -- batches
@@ -130,7 +130,7 @@ _others: Final = {
 """Field of a batch -> what decodes it, besides rows and names."""
 
 
-def decode_batch(data: bytes, weigh: Weigh) -> FeedBatch:
+def decode_batch(data: bytes | bytearray, weigh: Weigh) -> FeedBatch:
     """The batch with these bytes, of which every value is what its column may have.
 
     Raises TooLargeError for too many values, WrongBatchError, which names table, row and column, for a wrong one.
@@ -159,17 +159,17 @@ def _outline_of(raw: Raw, what: str, decoder: msgspec.msgpack.Decoder[Any]) -> d
     return _decoded(what, decoder, raw) if len(memoryview(raw)) else {}
 
 
-def _length(raw: Raw) -> int:
+def _length(raw: bytes | bytearray | Raw) -> int:
     """How many elements an array, or pairs a map, of MessagePack says that it has."""
     head = bytes(memoryview(raw)[:5])
-    first = head[0]
+    first = head[0] if head else 0
     if 0x80 <= first <= 0x9F:
         return first & 0x0F
     size = {0xDC: 2, 0xDE: 2, 0xDD: 4, 0xDF: 4}.get(first, 0)
     return int.from_bytes(head[1 : 1 + size], "big")
 
 
-def _decoded(what: str, decoder: msgspec.msgpack.Decoder[Any], raw: bytes | Raw) -> Any:
+def _decoded(what: str, decoder: msgspec.msgpack.Decoder[Any], raw: bytes | bytearray | Raw) -> Any:
     try:
         return decoder.decode(raw)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
@@ -279,9 +279,9 @@ _file_outline: Final = msgspec.msgpack.Decoder(_OutlineOfFile)
 _frames: Final = msgspec.msgpack.Decoder(_list[_tuple[_KEY, _KEY, _KEY, bytes]])
 
 
-def decode_archived(data: bytes, weigh: Weigh) -> list[ArchivedBytes]:
+def decode_archived(data: bytes | bytearray, weigh: Weigh) -> list[ArchivedBytes]:
     """Frames of log files. Raises TooLargeError for too many, WrongBatchError for one that is not what it says."""
-    if _length(Raw(data)) > MOST_FILES:
+    if _length(data) > MOST_FILES:
         raise TooLargeError(f"a request has bytes of at most {MOST_FILES} files")
     files: list[_OutlineOfFile] = [
         _decoded("a file", _file_outline, raw) for raw in _decoded("files", _file_outlines, data)

@@ -230,7 +230,11 @@ def _write_batch(
     encoding: str | None,
     highest: HighestLevel,
 ) -> Response:
-    batch = decode_batch(_plain(data, encoding, share), share.add)
+    try:
+        batch = decode_batch(_plain(data, encoding, share), share.add)
+    except (TooLargeError, WrongBatchError) as error:
+        # Raised further, it would keep what was unpacked in memory for longer.
+        return _error(413 if isinstance(error, TooLargeError) else 422, str(error)[:500])
     _check_levels(batch, highest)
 
     def note(connection: TeamConnection, taken: taking.Taken) -> None:
@@ -253,7 +257,7 @@ def _write_batch(
     )
 
 
-def _plain(data: bytes, encoding: str | None, share: Share, most: int = MOST_UNPACKED) -> bytes:
+def _plain(data: bytes, encoding: str | None, share: Share, most: int = MOST_UNPACKED) -> bytes | bytearray:
     """A body without its `Content-Encoding`. Raises a 415 for one that is not taken."""
     if encoding in (None, "", "identity"):
         return data
@@ -314,7 +318,7 @@ async def _put_blob(request: Request) -> Response:
         packed = await receive(request, share, min(size + 1024, LARGEST_BLOB))
 
         def write() -> Response:
-            data = _plain(packed, request.headers.get("content-encoding"), share, size)
+            data = bytes(_plain(packed, request.headers.get("content-encoding"), share, size))
             blobs = sync.blobs
             keep = None if blobs is None else partial(blobs.put, caller.team_key, sha256)
             store.save_blob(owner, sha256, data, keep)
