@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -13,12 +12,13 @@ DAMAGE = (ValueError, TypeError, KeyError, AttributeError, RecursionError, msgsp
 
 ValueT = TypeVar("ValueT")
 
-_log = logging.getLogger(__name__)
-
 
 def report(what: str, error: Exception) -> None:
     """Say which row is passed over, without a word of its content."""
-    _log.warning("%s cannot be read, and is left out: %s", what, type(error).__name__)
+    # Imported here because hardly any command logs.
+    import logging
+
+    logging.getLogger(__name__).warning("%s cannot be read, and is left out: %s", what, type(error).__name__)
 
 
 def read_value(decode: Callable[[str], ValueT], text: str | None, otherwise: ValueT, what: str) -> ValueT:
