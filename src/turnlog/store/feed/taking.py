@@ -651,8 +651,10 @@ def _size_of(body: bytes, message_id: str, check: Callable[[bytes], object]) -> 
         if 0 < size <= _LARGEST_BODY and len(data := zstd.decompress(body)) == size:
             check(data)
             return size
-    except (zstd.ZstdError, ValueError, msgspec.MsgspecError) as error:
-        raise ValueError(f"the body of message {message_id} cannot be read: {error}") from error
+    except zstd.ZstdError as error:
+        raise ValueError(f"the body of message {message_id} is no zstd frame: {error}") from error
+    except (ValueError, msgspec.MsgspecError) as error:
+        raise ValueError(f"the body of message {message_id} is no JSON that can be read: {error}") from error
     raise ValueError(f"the body of message {message_id} does not have {size} bytes, as it claims")
 
 
