@@ -182,7 +182,7 @@ def test_json_of_events_is_looked_at(
     assert f"row 0 of events: {column}" in answer.text
     assert every_row(store) == before
     assert machine.push(event_rows(batch, data=b'{"a": 1}')).status_code == 200
-    assert [event.id for event in store.events("toy:s")] == ["e1"]
+    assert len(store.events("toy:s")) == 1
 
 
 def test_names_that_many_share_are_not_left_behind(client: TestClient, store: PostgresStore, tmp_path: Path) -> None:
