@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import resource
 import time
 from collections.abc import Callable
@@ -25,7 +26,7 @@ from turnlog.hub.sync.receiving import Load
 from turnlog.store import zstd
 from turnlog.store.feed import taking
 from turnlog.store.feed.reading import read_archived
-from turnlog.store.feed.values import TABLES, ArchivedSizes, FeedBatch
+from turnlog.store.feed.values import IDENTITY, TABLES, ArchivedSizes, FeedBatch, FeedPosition
 from turnlog.store.postgres.search import SearchReplica
 from turnlog.store.postgres.store import PostgresStore
 
@@ -480,3 +481,42 @@ def test_a_hostile_title_and_the_edges_of_time_are_indexed(
             assert [hit.message_id for hit in replica.search("walnut").hits] == ["u1"]
         assert [each.id for each in store.sessions().items] == ["toy:s"]
         store.usage("day")
+
+
+NASTY: tuple[object, ...] = (
+    *(None, "", "\0", "\x1b]0;x\x07", "x" * 5000, "{", "[]", "toy:s", "../..", -1, 0, 1, 9, 1 << 40, (1 << 63) - 1),
+    *(-(1 << 63), 1 << 63, 1.5, True, b"", b"\xc1", b"\x28\xb5\x2f\xfd", [], {}, "\U0010ffff", "a:b:c", "~", ":"),
+)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_value_in_any_column_ends_more_than_its_own_push(
+    seed: int, client: TestClient, store: PostgresStore, tmp_path: Path
+) -> None:
+    chance = random.Random(seed)
+    good = toy_batch(tmp_path / "good", said("g1", "walnut"), name="good.log")
+    assert Machine(client, "ana/laptop").push(good).status_code == 200
+    batch = toy_batch(tmp_path / "bad", said("u1", "hello"), said("u2", "hazel"), name="bad.log")
+    tables = [table for table in TABLES if batch.rows.get(table)]
+    taken = 0
+    for number in range(100):
+        table = chance.choice(tables)
+        column = chance.choice(TABLES[table])
+        wrong = with_value(batch, table, column, chance.choice(NASTY))
+        if chance.random() < 0.3 and table in IDENTITY and column in IDENTITY[table]:
+            # A row that says the same as its name.
+            places = [TABLES[table].index(each) for each in IDENTITY[table]]
+            named = {row[0]: tuple([row[at] for at in places]) for row in wrong.rows[table]}
+            wrong = spoil(wrong, names={**wrong.names, table: {**wrong.names[table], **named}})
+        wrong = spoil(wrong, generation=number + 1, after=FeedPosition(), copies={})
+        answer = Machine(client, f"ben/m{seed}", f"store {seed}").push(wrong)
+        assert answer.status_code in (200, 409, 422), (table, column, answer.text)
+        taken += answer.status_code == 200
+    assert taken
+    with SearchReplica(store, tmp_path) as replica:
+        replica.follow()
+        assert [hit.message_id for hit in replica.search("walnut").hits] == ["g1"]
+    assert "toy:good" in [each.id for each in store.sessions().items]
+    for by in ("day", "hour", "month", "session", "model"):
+        store.usage(by)
+    assert words(store, "toy:good") == ["walnut"]
