@@ -173,3 +173,33 @@ def test_a_commit_wakes_who_listens(databases: PostgresDatabases, tmp_path: Path
         assert wake_ups.wait(10) == {store.team}
         writer.join()
         assert store.session("toy:s").counts.messages == 1
+
+
+def test_a_push_and_a_program_that_need_one_new_name_do_not_wait_for_each_other(
+    store: PostgresStore, tmp_path: Path
+) -> None:
+    with ToyStore(tmp_path) as toy:
+        toy.add("s.log", row_of("u1", "words"))
+        batch = whole(toy)
+    named = msgspec.structs.replace(
+        batch, names={**batch.names, "models": {7: ("new",)}}, rows={**batch.rows, "models": [(7, "new")]}
+    )
+    failed: list[BaseException] = []
+
+    def push() -> None:
+        try:
+            store.take("laptop", named, ANA)
+        except BaseException as error:
+            failed.append(error)
+
+    with psycopg.connect(store.url) as program:
+        # As `begin_writing` does it.
+        program.execute("SELECT FROM turnlog.counters WHERE team_key = 1 FOR UPDATE")
+        pushing = Thread(target=push)
+        pushing.start()
+        sleep(1)
+        program.execute("INSERT INTO turnlog.models (team_key, name) VALUES (1, 'new')")
+        program.commit()
+        pushing.join(60)
+    assert failed == []
+    assert words(store, "toy:s") == ["words"]

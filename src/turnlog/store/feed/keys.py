@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from turnlog.store.feed.tables import in_chunks
@@ -54,10 +54,11 @@ _REQUIRED: Final = frozenset({"session_key", "message_key"})
 """Columns without which a row is of nothing."""
 
 
-def find_names(connection: Connection, batch: FeedBatch) -> Keys:
+def find_names(connection: Connection, batch: FeedBatch, wait_for_writers: Callable[[], object]) -> Keys:
     """The keys of what many sessions share, which are made where they are not here. The caller owns the transaction.
 
-    Tables and names are in one order, so that no two transactions wait for each other's.
+    Before it makes one, it waits for all who write numbers of changes: they make names, too, and would wait for this
+    transaction while it waits for them.
     """
     keys = Keys()
     for table in _NAMED_FIRST:
@@ -65,6 +66,7 @@ def find_names(connection: Connection, batch: FeedBatch) -> Keys:
         known = _known(connection, table, names.values())
         missing = sorted({name for name in names.values() if name not in known})
         if missing:
+            wait_for_writers()
             _make(connection, batch, table, missing)
             known |= _known(connection, table, missing)
         for theirs, name in names.items():

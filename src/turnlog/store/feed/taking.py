@@ -74,11 +74,12 @@ def take(
     insert: Insert,
     owner: Owner | None = None,
     check_body: Callable[[bytes], object] = lambda body: None,
+    wait_for_writers: Callable[[], object] = lambda: None,
 ) -> Taken:
     """Write a batch of the store with this id. The caller owns the transaction: if it is undone, nothing remains.
 
     `owner` is None where the tables have no owners and no digests: in a file. `check_body` raises ValueError for the
-    JSON of a message that is not taken.
+    JSON of a message that is not taken; `wait_for_writers` keeps others from drawing numbers of changes.
 
     Raises ConflictError if something is missing between what was taken and this batch, or it is of an earlier
     generation.
@@ -99,7 +100,7 @@ def take(
     if known != batch.after:
         raise ConflictError(f"the feed of {store} was taken up to {list(known)}: {list(batch.after)} does not follow")
     taking = _Taking(connection, batch, insert, owner, store, check_body)
-    taking.run()
+    taking.run(wait_for_writers)
     progress = json.dumps((*batch.until, batch.generation))
     connection.execute("UPDATE settings SET value = ? WHERE name = ?", (progress, _setting(store)))
     return Taken(is_new=True, stored_as=taking.stored_as, forgotten=tuple(taking.forgotten))
@@ -179,10 +180,9 @@ class _Taking:
         self._message_digests = MessageDigests(connection, insert, is_kept=owner is not None)
         self._session_digests = SessionDigests(connection, insert, is_kept=owner is not None)
 
-    def run(self) -> None:
+    def run(self, wait_for_writers: Callable[[], object]) -> None:
         """Write all rows."""
-        # First, so that all writers of names wait for each other in one order.
-        self._keys = find_names(self._connection, self._batch)
+        self._keys = find_names(self._connection, self._batch, wait_for_writers)
         if self._owner is not None and self._is_of_many:
             self._find_own_ids(self._owner)
         # What is forgotten gets no key, and rows without keys are not written.

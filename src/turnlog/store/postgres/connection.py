@@ -222,6 +222,10 @@ class TeamConnection:
     def begin_writing(self) -> None:
         """Begin a transaction, and wait for other writers of the team: they assign numbers of its change sequence."""
         self.begin()
+        self.wait_for_writers()
+
+    def wait_for_writers(self) -> None:
+        """Wait for other writers of the team, and keep them waiting until the end of the transaction."""
         self.run(f"SELECT FROM {SCHEMA}.counters WHERE {TEAM} = $1 FOR UPDATE", (self.team,))
 
     def commit(self) -> None:

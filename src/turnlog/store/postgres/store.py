@@ -228,7 +228,10 @@ class PostgresStore(PostgresConnections, KeptFiles, SqliteStore):
         """
         batch = shorten_all(batch)
         with self._transaction() as connection:
-            taken = take(_for_queries(connection), store, batch, connection.copy, owner, check_body)
+            taken = take(
+                *(_for_queries(connection), store, batch, connection.copy, owner, check_body),
+                wait_for_writers=connection.wait_for_writers,
+            )
             note(connection, taken)
             return taken
 
