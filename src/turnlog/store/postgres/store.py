@@ -20,7 +20,7 @@ from turnlog.store.postgres.database import Database
 from turnlog.store.postgres.dialect import SCHEMA
 from turnlog.store.postgres.files import KeptFiles
 from turnlog.store.rows import moment
-from turnlog.store.sqlite.forget import forget, plan_forgetting
+from turnlog.store.sqlite.forget import forget
 from turnlog.store.sqlite.reading import Connections
 from turnlog.store.sqlite.store import SqliteStore
 from turnlog.store.values import Forgetting, RawSource, StoreStatus
@@ -151,11 +151,6 @@ class PostgresStore(PostgresConnections, KeptFiles, SqliteStore):
         """The archived bytes of a session's sources."""
         for source in self.sources(session_id):
             yield RawSource(source, iter([self._archived(source.path)]))
-
-    def plan_forgetting(self, session_id: str) -> Forgetting:
-        """What `forget` would delete."""
-        with self._snapshot() as connection:
-            return plan_forgetting(connection, session_id, _owner_of(connection, session_id))
 
     def forget(
         self, session_id: str, *, note: Callable[[TeamConnection], None] = lambda connection: None
