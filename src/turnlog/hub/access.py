@@ -84,8 +84,8 @@ class Access:
         if refused is None:
             try:
                 refused, more = await self._know(scope, headers, peer)
-            except StoreBusyError as error:
-                refused, more = Refusal(503, "busy", str(error)), {"Retry-After": "1"}
+            except StoreBusyError:
+                refused, more = Refusal(503, "busy", "the database is busy"), {"Retry-After": "1"}
             except StoreError:
                 refused, more = Refusal(503, "unavailable", "the database does not answer"), {"Retry-After": "5"}
         if refused is not None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import hmac
 import logging
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from fastapi import FastAPI, Request
 from starlette.concurrency import run_in_threadpool
@@ -52,7 +53,7 @@ from turnlog.server.errors import error_response, handle_errors
 from turnlog.server.mcp import ADDRESS
 from turnlog.server.network import is_loopback
 from turnlog.server.routes import SHARED
-from turnlog.store.postgres.connection import TeamConnection
+from turnlog.store.postgres.connection import TeamConnection, WrongRowsError
 from turnlog.store.postgres.database import Database
 from turnlog.store.postgres.store import PostgresStore
 
@@ -136,7 +137,10 @@ def create_hub(
     _add_health(app, metrics, settings, people)
     handle_errors(app)
     app.add_exception_handler(NotAllowedError, _not_allowed)
-    app.add_exception_handler(StoreUnreachableError, _unreachable)
+    for kind in (StoreError, OSError):
+        app.add_exception_handler(kind, _failed)
+    for kind in _FAILURES:
+        app.add_exception_handler(kind, _failed)
     add_web_app(app, static_folder, SHARED)
     openapi.describe_responses(app, BODIES)
     app.add_middleware(Heads)
@@ -206,9 +210,45 @@ _NOT_READY: Final[dict[type[StoreError], str]] = {
 }
 
 
-async def _unreachable(request: Request, error: Exception) -> Response:
+class _Failure(NamedTuple):
+    status: int
+    type: str
+    message: str
+    retry_after: int | None = None
+    """Seconds."""
+
+
+_FAILURES: Final[dict[type[Exception], _Failure]] = {
+    StoreUnreachableError: _Failure(503, "unavailable", "the database does not answer", 5),
+    StoreBusyError: _Failure(503, "busy", "the database is busy", 1),
+    WrongRowsError: _Failure(422, "invalid_parameter", "a value is too large, or not as the database has it"),
+    StoreError: _Failure(500, "store", "the database cannot be used: the hub's log has the reason"),
+}
+"""Answers that say nothing of what the database says: that names its address, and rows of others."""
+
+_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+
+_WRONG_PATHS: Final = frozenset({errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.EINVAL})
+
+
+async def _failed(request: Request, error: Exception) -> Response:
+    found = next((found for kind, found in _FAILURES.items() if isinstance(error, kind)), None)
+    if found is None:
+        assert isinstance(error, OSError)
+        found = _of_files(error)
     _log.warning("%s", error)
-    return error_response(503, "unavailable", "the database does not answer", headers={"Retry-After": "5"})
+    headers = {} if found.retry_after is None else {"Retry-After": str(found.retry_after)}
+    return error_response(found.status, found.type, found.message, headers=headers)
+
+
+def _of_files(error: OSError) -> _Failure:
+    """What is answered where the hub cannot read or write a file; its path is nobody's business."""
+    reason = error.strerror or type(error).__name__
+    if error.errno in _FULL:
+        return _Failure(507, "no_space", f"the hub has no room for files: {reason}", 60)
+    if error.errno in _WRONG_PATHS:
+        return _Failure(409, "conflict", f"these files cannot be written with the paths that they have: {reason}")
+    return _Failure(500, "files", f"the hub cannot read or write a file: {reason}")
 
 
 def _add_health(app: FastAPI, metrics: Metrics, settings: HubSettings, people: People) -> None:

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, Literal, TypeAlias
 
 from starlette.exceptions import HTTPException
 
@@ -33,7 +33,18 @@ from turnlog.store.postgres.connection import TeamConnection
 from turnlog.store.postgres.database import Database
 from turnlog.store.postgres.store import PostgresStore
 from turnlog.store.postgres.wake_ups import WakeUps
-from turnlog.store.values import ChangeEntry, Forgetting, Page, RawRecord, ToolCall
+from turnlog.store.values import (
+    BlobContent,
+    ChangeEntry,
+    FileHistory,
+    Forgetting,
+    Page,
+    PlacedMessage,
+    RawRecord,
+    RestoredFile,
+    StoredPart,
+    ToolCall,
+)
 
 MOST_CONTEXTS: Final = 1000
 
@@ -46,12 +57,15 @@ GATHER_SECONDS: Final = 0.03
 _log = logging.getLogger(__name__)
 
 
-_READ: ContextVar[set[str] | None] = ContextVar("sessions that are read", default=None)
+Reading: TypeAlias = Literal["read", "search"]
+"""How somebody has read a session, as the audit log calls it."""
+
+_READ: ContextVar[set[tuple[Reading, str]] | None] = ContextVar("sessions that are read", default=None)
 
 
 @contextmanager
-def noting(sessions: set[str]) -> Generator[None]:
-    """Within the `with`, put ids of sessions into the set whose content is found by something else than their id."""
+def noting(sessions: set[tuple[Reading, str]]) -> Generator[None]:
+    """Within the `with`, put into the set of which sessions the store gives content, and how."""
     token = _READ.set(sessions)
     try:
         yield
@@ -59,11 +73,17 @@ def noting(sessions: set[str]) -> Generator[None]:
         _READ.reset(token)
 
 
-def _note(sessions: Iterable[str]) -> None:
+def _note(sessions: Iterable[str], how: Reading = "read") -> None:
     noted = _READ.get()
     if noted is not None:
-        noted.update(sessions)
+        noted.update((how, session_id) for session_id in sessions)
 
+
+_OF_BLOB: Final = (
+    "SELECT DISTINCT s.agent || ':' || s.external_id, o.owner_user FROM blob_uses u"
+    " JOIN memberships m ON m.message_key = u.message_key JOIN sessions s ON s.key = m.session_key"
+    " JOIN session_owners o ON o.session_key = s.key WHERE u.sha256 = ?"
+)
 
 FORGET: Final = "forget session"
 """What the audit log calls it."""
@@ -92,10 +112,56 @@ class CallerStore(PostgresStore):
 
         return super().forget(session_id, note=note_caller)
 
+    def messages(self, session_id: str, **options: Any) -> list[PlacedMessage]:
+        """As `Store.messages`."""
+        found = super().messages(session_id, **options)
+        _note([session_id])
+        return found
+
     def message(self, message_id: str, **options: Any) -> Message:
         """As `Store.message`."""
         _note(place.session_id for place in self.memberships(message_id))
         return super().message(message_id, **options)
+
+    def part(self, part_id: str, **options: Any) -> StoredPart:
+        """As `Store.part`."""
+        found = super().part(part_id, **options)
+        _note(place.session_id for place in self.memberships(found.message_id))
+        return found
+
+    def run_messages(self, run_id: str, **options: Any) -> Page[PlacedMessage]:
+        """As `Store.run_messages`."""
+        page = super().run_messages(run_id, **options)
+        _note(placed.membership.session_id for placed in page.items)
+        return page
+
+    def spill(self, session_id: str, name: str) -> bytes:
+        """As `Store.spill`."""
+        found = super().spill(session_id, name)
+        _note([session_id])
+        return found
+
+    def blob(self, sha256: str) -> BlobContent:
+        """As `Store.blob`. Who has it in a session of their own has read nobody else's."""
+        found = super().blob(sha256)
+        if _READ.get() is not None:
+            with self._snapshot() as connection:
+                rows = connection.execute(_OF_BLOB, (bytes.fromhex(sha256),)).fetchall()
+            if not any(owner == self.viewer for _, owner in rows):
+                _note(session_id for session_id, _ in rows)
+        return found
+
+    def restore(self, session_id: str, to: Path, *, copies: bool = True) -> list[RestoredFile]:
+        """As `Store.restore`."""
+        found = super().restore(session_id, to, copies=copies)
+        _note([session_id])
+        return found
+
+    def file_history(self, *arguments: Any, **options: Any) -> FileHistory:
+        """As `Store.file_history`."""
+        found = super().file_history(*arguments, **options)
+        _note(touch.call.session_id for touch in found.touches.items)
+        return found
 
     def records(self, message_id: str, **options: Any) -> list[RawRecord]:
         """As `Store.records`."""
@@ -121,7 +187,9 @@ class CallerContext(Context):
         self.caller = caller
         self._people = people
         team = caller.team_key
-        searcher = CallerSearcher(replicas, team, lambda: people.sharing.visible(team, caller.user), _note)
+        searcher = CallerSearcher(
+            replicas, team, lambda: people.sharing.visible(team, caller.user), partial(_note, how="search")
+        )
         store = CallerStore(database, team=team, viewer=caller.user)
         store.has_access = lambda: not people.without_access(team, [caller])
         if blobs is not None:

@@ -11,10 +11,12 @@ from starlette.concurrency import run_in_threadpool
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from turnlog.hub.callers import CALLER, Caller
-from turnlog.hub.contexts import noting
+from turnlog.hub.contexts import Reading, noting
 from turnlog.hub.metrics import Metrics
 from turnlog.hub.people.registry import People
 from turnlog.server.context import CONTEXT
+from turnlog.server.mcp import ADDRESS
+from turnlog.store.postgres.database import secret_texts
 
 _log = logging.getLogger("turnlog.hub.requests")
 
@@ -92,39 +94,52 @@ class Reads:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass one request on; a read is noted before its answer is sent."""
         caller: Caller | None = scope.get(CALLER)
-        if scope["type"] != "http" or caller is None or CONTEXT not in scope or scope["method"] != "GET":
+        # Tools of MCP are called by POST. Log files are below the hub's own addresses.
+        if scope["type"] != "http" or caller is None or (scope["method"] != "GET" and scope["path"] != ADDRESS):
             await self._app(scope, receive, send)
             return
 
-        read: set[str] = set()
+        read: set[tuple[Reading, str]] = set()
 
         async def send_noted(message: Message) -> None:
             if message["type"] == "http.response.start" and message["status"] in (200, 304):
-                named = scope.get("path_params", {}).get("session_id")
-                await run_in_threadpool(self._note, scope, caller, read | ({named} if named else set()))
+                named = scope.get("path_params", {}).get("session_id") if CONTEXT in scope else None
+                if named is not None:
+                    read.add(("read", named))
+                await run_in_threadpool(self._note, caller, read, is_search=route_of(scope) == "/api/search")
             await send(message)
 
         with noting(read):
             await self._app(scope, receive, send_noted)
 
-    def _note(self, scope: Scope, caller: Caller, sessions: set[str]) -> None:
+    def _note(self, caller: Caller, sessions: set[tuple[Reading, str]], *, is_search: bool) -> None:
         if not sessions:
             return
-        action = "search" if route_of(scope) == "/api/search" else "read"
-        for session_id, owned in self._people.sharing.owners(caller.team_key, sessions).items():
-            if owned.owner != caller.user:
-                self._people.audit.note(caller.team_key, caller.user, action, session_id, owner=owned.owner)
+        owners = self._people.sharing.owners(caller.team_key, {session_id for _, session_id in sessions})
+        for how, session_id in sorted({("search", each) for _, each in sessions} if is_search else sessions):
+            owned = owners.get(session_id)
+            if owned is not None and owned.owner != caller.user:
+                self._people.audit.note(caller.team_key, caller.user, how, session_id, owner=owned.owner)
 
 
 class JsonLineFormatter(logging.Formatter):
-    """One JSON object a line."""
+    """One JSON object a line, without texts that are secret."""
+
+    def __init__(self) -> None:
+        """Hide nothing yet."""
+        super().__init__()
+        self._hidden: list[str] = []
+
+    def hide(self, url: str) -> None:
+        """Write neither this address of a database nor its password, whoever names them in a message."""
+        self._hidden = sorted({*self._hidden, *secret_texts(url)}, key=len, reverse=True)
 
     def format(self, record: logging.LogRecord) -> str:
         """The line of a record."""
         fields: dict[str, Any] = {
             "at": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03}Z",
             "level": record.levelname.lower(),
-            "what": record.getMessage(),
+            "what": self._without_secrets(record.getMessage()),
             **getattr(record, "fields", {}),
         }
         if record.exc_info and record.exc_info[0] is not None:
@@ -132,6 +147,11 @@ class JsonLineFormatter(logging.Formatter):
             fields["error"] = record.exc_info[0].__name__
             fields["place"] = _place(record.exc_info[2])
         return json.dumps(fields, ensure_ascii=False)
+
+    def _without_secrets(self, text: str) -> str:
+        for each in self._hidden:
+            text = text.replace(each, "…")
+        return text
 
 
 def _place(traceback: Any) -> str | None:

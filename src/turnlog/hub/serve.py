@@ -38,6 +38,9 @@ FIRST_LINK_SECONDS: Final = 3600.0
 
 MOST_CONNECTIONS: Final = 32
 
+DATABASE: Final = "the database of the hub"
+"""What errors call it: its address is nobody's business."""
+
 
 def data_folder(settings: HubSettings) -> Path:
     """The hub's own folder."""
@@ -84,7 +87,7 @@ def opened(settings: HubSettings, *, beside: bool = False) -> Generator[Database
             url = running_url(data_folder(settings))
         if url is None:
             url = stack.enter_context(EmbeddedPostgres(data_folder(settings), settings.postgres_user)).url
-        database = stack.enter_context(Database(url, create=True, most_connections=MOST_CONNECTIONS))
+        database = stack.enter_context(Database(url, create=True, most_connections=MOST_CONNECTIONS, name=DATABASE))
         try:
             with connect(url) as connection:
                 visibility.protect(connection, database.name)
@@ -104,12 +107,13 @@ def serve(settings: HubSettings, announce: Callable[[str, str | None], None]) ->
         StoreError: The database cannot be used.
         TurnlogError: The address cannot be bound, or no database can be started.
     """
-    _write_log(settings)
+    log = _write_log(settings)
     # uvicorn passes the signal on once it has shut down, which would end the process before the database is.
     signal.signal(signal.SIGTERM, _interrupt)
     with ExitStack() as stack:
         listener = stack.enter_context(bind(settings.host, settings.port))
         database = stack.enter_context(opened(settings))
+        log.hide(database.url)
         blobs = open_blobs(settings.blobs or str(data_folder(settings) / "blobs"))
         app = create_hub(database, settings, data_folder(settings) / "cache", blobs)
         contexts: Contexts = app.state.contexts
@@ -162,11 +166,15 @@ class _Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def _write_log(settings: HubSettings) -> None:
+def _write_log(settings: HubSettings) -> JsonLineFormatter:
+    formatter = JsonLineFormatter()
+    if settings.database is not None:
+        formatter.hide(settings.database)
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLineFormatter())
+    handler.setFormatter(formatter)
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(settings.log_level.upper())
     for name in ("uvicorn", "uvicorn.error", "httpx", "authlib", "psycopg.pool"):
         logging.getLogger(name).setLevel("WARNING")
+    return formatter

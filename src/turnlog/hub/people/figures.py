@@ -46,7 +46,10 @@ _SUMS: Final = ("calls", "unknown_calls", "unpriced_calls", "tokens", "output", 
 # A session is counted on the first of its days. Sums are of `bigint` again: PostgreSQL adds `numeric`, which a sum of
 # sums is, much more slowly.
 _COUNTED: Final = "count(*) FILTER (WHERE day_before IS NULL OR day_before < $2)::bigint"
-_ADDED: Final = ", ".join(f"sum({name})::bigint AS {name}" for name in _SUMS)
+_MOST: Final = 1 << 62
+"""What a machine says may be as large as a column is: sums stop here, and end no other figures."""
+
+_ADDED: Final = ", ".join(f"least(greatest(sum({name}), -{_MOST}), {_MOST})::bigint AS {name}" for name in _SUMS)
 
 _DAYS: Final = "FROM turnlog.usage_days WHERE team_key = $1 AND {models} AND day >= $2 AND day < $3"
 _ALL_MODELS: Final = "model_key = -1"

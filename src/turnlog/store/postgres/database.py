@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any, Final, Self
+from urllib.parse import quote
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
@@ -28,15 +30,18 @@ that tries: the pool by itself would wait twice as long after each attempt."""
 class Database:
     """A database with the schema of stores. Any number of threads may use it."""
 
-    def __init__(self, url: str, *, create: bool = False, most_connections: int = MOST_CONNECTIONS) -> None:
-        """Connect, and bring the schema up.
+    def __init__(
+        self, url: str, *, create: bool = False, most_connections: int = MOST_CONNECTIONS, name: str | None = None
+    ) -> None:
+        """Connect, and bring the schema up. `name` is what errors and lists call it; None: its address.
 
         Raises SchemaTooNewError for a store of a newer turnlog, StoreError if there is no store (and `create` is False)
         or the database cannot be used.
         """
         self.url = url
-        self.name = _without_password(url)
-        """For errors and lists: the URL without its password."""
+        address = _without_password(url)
+        self.name = address if name is None else name
+        """For errors and lists: the URL without its password, or what its users know it by."""
         try:
             with psycopg.connect(url, autocommit=True, connect_timeout=SECONDS_TO_CONNECT) as connection:
                 schema.prepare(connection, self.name, create=create)
@@ -107,11 +112,36 @@ class Database:
         self._next_attempt = time.monotonic() + RECONNECT_SECONDS
 
 
+_SECRET: Final = frozenset({"password", "sslpassword", "oauth_client_secret"})
+
+_PORTS: Final = re.compile(r"[0-9,]*")
+
+
 def _without_password(url: str) -> str:
+    """The address without secrets. Raises StoreError for what is none."""
+    parts = _parts(url)
+    return make_conninfo("", **{name: value for name, value in parts.items() if name not in _SECRET})
+
+
+def secret_texts(url: str) -> set[str]:
+    """What nobody shall read of an address, however it is written: itself, and its secrets. Raises StoreError."""
+    parts = _parts(url)
+    secrets = {parts[name] for name in _SECRET if parts.get(name)}
+    return {url, _without_password(url), *secrets, *(quote(each, safe="") for each in secrets)} - {""}
+
+
+def _parts(url: str) -> dict[str, str]:
     try:
-        parts = conninfo_to_dict(url)
+        parts = {name: str(value) for name, value in conninfo_to_dict(url).items() if value is not None}
     except psycopg.Error:
+        parts = None
+    # A password with `@`, `/` or `:` that is not encoded ends up in the other parts, which errors of the driver name.
+    if parts is None or "@" in "".join(parts.get(name, "") for name in ("host", "hostaddr", "port", "dbname")):
         # What it is may hold a password, so the error does not repeat it.
-        raise StoreError("the address of the database cannot be used: postgresql://user@host/database") from None
-    parts.pop("password", None)
-    return make_conninfo("", **{name: value for name, value in parts.items() if value is not None})
+        raise StoreError(f"the address of the database cannot be used: {_ADDRESS}") from None
+    if not _PORTS.fullmatch(parts.get("port", "")):
+        raise StoreError(f"the address of the database cannot be used: {_ADDRESS}") from None
+    return parts
+
+
+_ADDRESS: Final = "postgresql://user@host/database; in a password, @ is %40, / is %2F and : is %3A"
