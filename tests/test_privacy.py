@@ -32,7 +32,7 @@ _NETWORK = {"socket.connect", "socket.getaddrinfo", "socket.gethostbyname", "soc
 def _watch(event, arguments):
     if event == "open" and isinstance(arguments[0], (str, bytes, os.PathLike)) and (arguments[2] or 0) & _WRITING:
         note = "write", os.fsdecode(arguments[0])
-    elif event in _PATHS:
+    elif event in _PATHS and not isinstance(arguments[0], int):  # what is open has been noted
         note = "write", os.fsdecode(arguments[0])
     elif event in _NETWORK:
         note = event, repr(arguments[1] if event == "socket.bind" else arguments)
