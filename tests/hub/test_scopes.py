@@ -20,6 +20,8 @@ from support.hubs import Hub, hub, listening, save_session
 from support.postgres_stores import PostgresDatabases
 from turnlog.hub import scopes
 from turnlog.hub.callers import SCOPES
+from turnlog.hub.pages import router as pages_router
+from turnlog.hub.routes import sign_in
 from turnlog.hub.scopes import ANYBODY, BROWSER, KEYS, NEEDS
 from turnlog.hub.settings import HubSettings
 
@@ -88,7 +90,8 @@ def other_routes(routes: Sequence[BaseRoute], prefix: str = "") -> Iterator[str]
 
 def test_every_address_has_its_scopes(asked: Asked) -> None:
     named = {each.replace(":path}", "}") for each in NEEDS}
-    found = {*operations(asked.hub), *other_routes(asked.hub.app.router.routes)}
+    pages = [*pages_router.routes, *sign_in.pages.routes]
+    found = {*operations(asked.hub), *other_routes([*asked.hub.app.router.routes, *pages])}
     assert {each.replace(":path}", "}") for each in found} == named
 
 
@@ -149,3 +152,9 @@ def test_a_person_in_a_browser_may_do_what_no_token_may(asked: Asked) -> None:
     assert not scopes.has(everything, BROWSER)
     assert scopes.has(frozenset({"browser"}), BROWSER)
     assert scopes.has(frozenset({"browser"}), KEYS)
+
+
+def test_nobody_needs_a_token_for_the_page_that_signs_in(new_hub: Hub) -> None:
+    for path in ("/join", "/sign-in", "/connect", "/shared", "/hub/pages/page.js", "/hub/pages/page.css"):
+        assert new_hub.client().get(path).status_code == 200, path
+        assert new_hub.browser("Ana").get(path).status_code == 200, path

@@ -92,6 +92,7 @@ NEEDS: Final[Mapping[str, Need | Literal["anybody"]]] = {
     "GET /api/usage": READ,
     "GET /api/usage/comparison": READ,
     # -- signing in
+    "GET /hub/pages/{name}": ANYBODY,
     "GET /hub/v1/sign-in": ANYBODY,
     "POST /hub/v1/sign-in": ANYBODY,
     "POST /hub/v1/sign-in/links": BROWSER,
