@@ -153,13 +153,61 @@ def test_a_table_says_that_it_is_cut_and_csv_is_whole(run: Command) -> None:
     assert (found[0], len(found), found[-1]) == (["x"], 51, ["50"])
 
 
-def test_rows_that_a_table_would_keep_are_bounded_and_csv_writes_them(run: Command) -> None:
-    numbers = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 5)"
-    large = f"{numbers} SELECT hex(zeroblob(10000000)) FROM n"
+def test_a_row_that_is_too_large_for_a_table_is_refused_and_csv_writes_it(run: Command) -> None:
+    large = "SELECT 1 UNION ALL SELECT hex(zeroblob(10000000))"
     result = run("query", large)
     assert result.exit_code == 1
-    assert "a table has at most 64 MB: --json and --csv" in result.stderr
-    assert len(run("query", "--csv", large).stdout) > 100_000_000
+    assert "a row of a table has at most 8 MB: --json and --csv" in result.stderr
+    assert len(run("query", "--csv", large).stdout) > 20_000_000
+
+
+PEAK = """
+import resource, sys
+from turnlog.cli.main import main
+
+try:
+    main()
+finally:
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="measures as Unix does")
+@pytest.mark.parametrize("form", ["--no-sync", "--csv", "--json"])
+def test_rows_are_written_as_they_come(store: Path, form: str) -> None:
+    """200,000 rows of 300 bytes are 60 MB, and their texts would be as much again."""
+    numbers = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 200000)"
+    sql = f"{numbers} SELECT x, hex(zeroblob(150)) FROM n"
+    command = [
+        sys.executable,
+        "-c",
+        PEAK,
+        "query",
+        form,
+        "--limit",
+        "1000000",
+        "--seconds",
+        "600",
+        "--store",
+        str(store),
+        sql,
+    ]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        lines = sum(1 for _ in running.stdout)
+        peak = int(running.stderr.read())
+    assert (running.returncode, lines) == (0, 200_001)
+    # On a Mac it is bytes.
+    assert peak / (1 << 20 if sys.platform == "darwin" else 1 << 10) < 100
+
+
+def test_a_table_is_as_wide_as_its_first_rows(run: Command) -> None:
+    numbers = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 1500)"
+    result = run("query", "--limit", "1200", f"{numbers} SELECT x, iif(x > 1100, 'a wide word', 'word') AS w, 1 FROM n")
+    lines = result.stdout.splitlines()
+    assert (len(lines), lines[1], lines[1200]) == (1201, "   1  word  1", "1200  a wide word  1")
+    assert "the first 1,200 rows" in result.stderr
 
 
 def test_json_in_a_column_can_be_taken_apart(run: Command) -> None:

@@ -118,6 +118,23 @@ def test_a_screen_that_is_too_narrow_for_a_row_has_a_line_a_column(
     ]
 
 
+@pytest.mark.parametrize(
+    ("screen", "shown"),
+    [
+        (20, ["Id  Why   ", "1   a long", "2   longe…"]),
+        (8, ["Id   1", "Why  a long", "", "Id   2", "Why  longer…"]),
+    ],
+)
+def test_further_rows_are_as_wide_as_the_first(
+    screen: int, shown: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(terminal, "is_terminal", lambda: True)
+    monkeypatch.setenv("COLUMNS", str(screen))
+    columns = (Column("Id"), Column("Why", can_shrink=True))
+    write_table(columns, [("1", "a long")], rest=iter([("2", "longer than that")]))
+    assert click.unstyle(capsys.readouterr().out).splitlines() == shown
+
+
 TITLED = (
     Column("Id"),
     Column("Title", can_shrink=True),

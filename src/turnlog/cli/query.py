@@ -18,7 +18,7 @@ import click
 
 from turnlog.cli.fresh_store import fresh_store_option, open_fresh
 from turnlog.cli.options import WholeNumber, examples, json_option
-from turnlog.cli.terminal import Column, write_json_text, write_table
+from turnlog.cli.terminal import Column, escaped_json, write_table, writing_lines
 from turnlog.errors import TurnlogError
 from turnlog.plain_text import csv_cell
 
@@ -29,8 +29,11 @@ _SECONDS = 60.0
 
 _ROWS = 1_000
 
-_LARGEST_TABLE = 64 << 20
-"""Bytes of the rows of a table: all are kept until their widths are known."""
+_MEASURED = 1_000
+"""Rows of a table that say how wide its columns are: all of these are kept until then."""
+
+_LARGEST_MEASURED = 8 << 20
+"""Bytes of such rows after which no more are kept, and of the largest row of a table."""
 
 _MORE = ": --seconds gives it more time"
 
@@ -102,6 +105,7 @@ def _near(store_path: Path, error: str) -> str:
 
 def _end(seconds: float) -> None:
     """End the process: SQLite does not come back, and nothing of the store is open for writing."""
+    sys.stdout.flush()
     click.echo(f"turnlog: the query took more than {seconds:g} seconds{_MORE}", err=True)
     os._exit(1)
 
@@ -112,25 +116,40 @@ def _write(
     if as_json:
         _write_json(columns, rows)
     elif as_csv:
-        click.echo(_csv_line(csv_cell(name) for name in columns), nl=False)
-        for row in rows:
-            click.echo(_csv_line([_csv_value(value) for value in row]), nl=False)
+        _write_csv(columns, rows)
     else:
-        first = list(_kept(islice(rows, limit)))
-        write_table(_columns(columns, first), [[_text(value) for value in row] for row in first])
+        shown = _bounded(islice(rows, limit))
+        first = list(_measured(shown))
+        write_table(_columns(columns, first), map(_texts, first), rest=map(_texts, shown))
         if next(rows, None) is not None:
             click.echo(f"These are the first {limit:,} rows: --limit, --json and --csv show more.", err=True)
 
 
-def _kept(rows: Iterable[tuple[SqlValue, ...]]) -> Iterator[tuple[SqlValue, ...]]:
-    """The same rows. Raises TurnlogError where they are more than a table keeps."""
-    size = 0
+def _bounded(rows: Iterable[tuple[SqlValue, ...]]) -> Iterator[tuple[SqlValue, ...]]:
+    """The same rows. Raises TurnlogError for one that is too large for a table, which has several copies of it."""
     for row in rows:
-        size += sum(map(sys.getsizeof, row))
-        if size > _LARGEST_TABLE:
-            most = f"{_LARGEST_TABLE >> 20} MB"
-            raise TurnlogError(f"a table has at most {most}: --json and --csv write any number of rows, --limit fewer")
+        if _size(row) > _LARGEST_MEASURED:
+            most = f"{_LARGEST_MEASURED >> 20} MB"
+            raise TurnlogError(f"a row of a table has at most {most}: --json and --csv write rows of any size")
         yield row
+
+
+def _measured(rows: Iterator[tuple[SqlValue, ...]]) -> Iterator[tuple[SqlValue, ...]]:
+    """The first rows, which are kept."""
+    size = 0
+    for row in islice(rows, _MEASURED):
+        yield row
+        size += _size(row)
+        if size > _LARGEST_MEASURED:
+            return
+
+
+def _size(row: tuple[SqlValue, ...]) -> int:
+    return sum(map(sys.getsizeof, row))
+
+
+def _texts(row: tuple[SqlValue, ...]) -> list[str]:
+    return [_text(value) for value in row]
 
 
 def _columns(names: Iterable[str], rows: list[tuple[SqlValue, ...]]) -> list[Column]:
@@ -145,13 +164,21 @@ def _columns(names: Iterable[str], rows: list[tuple[SqlValue, ...]]) -> list[Col
     ]
 
 
-def _write_json(columns: tuple[str, ...], rows: Iterable[tuple[SqlValue, ...]]) -> None:
+def _write_csv(columns: tuple[str, ...], rows: Iterable[tuple[SqlValue, ...]]) -> None:
     """A row at a time, since there may be millions."""
-    write_json_text('{"columns": ' + json.dumps(columns, ensure_ascii=False) + ', "rows": [')
-    for number, row in enumerate(rows):
-        text = json.dumps([_json_value(value) for value in row], ensure_ascii=False)
-        write_json_text(f"{',' if number else ''}\n{text}")
-    write_json_text("]}\n")
+    with writing_lines() as write:
+        write(_csv_line(csv_cell(name) for name in columns))
+        for row in rows:
+            write(_csv_line([_csv_value(value) for value in row]))
+
+
+def _write_json(columns: tuple[str, ...], rows: Iterable[tuple[SqlValue, ...]]) -> None:
+    with writing_lines() as write:
+        write(escaped_json('{"columns": ' + json.dumps(columns, ensure_ascii=False) + ', "rows": ['))
+        for number, row in enumerate(rows):
+            text = json.dumps([_json_value(value) for value in row], ensure_ascii=False)
+            write(escaped_json(f"{',' if number else ''}\n{text}"))
+        write("]}\n")
 
 
 def _json_value(value: SqlValue) -> str | int | float | None:

@@ -13,8 +13,9 @@ import shutil
 import sys
 import textwrap
 import time
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
@@ -23,6 +24,7 @@ from turnlog.paths import has_dumb_terminal
 from turnlog.plain_text import columns_of, one_line, replace_unseen
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.progress import Progress, TaskID
 
 PARTIAL = 6
@@ -69,7 +71,12 @@ def _to_json_value(value: Any) -> Any:
 
 
 def write_json_text(text: str) -> None:
-    """Write JSON that was encoded elsewhere.
+    """Write JSON that was encoded elsewhere."""
+    click.echo(escaped_json(text), nl=False)
+
+
+def escaped_json(text: str) -> str:
+    """JSON that a terminal may get.
 
     What JSON may hold unescaped and a terminal would obey is escaped. So is everything beyond ASCII where the output
     has another encoding than UTF-8, as a pipe has on Windows: whoever reads JSON takes it for UTF-8.
@@ -79,7 +86,20 @@ def write_json_text(text: str) -> None:
         escaped.encode("utf-8" if codecs.lookup(sys.stdout.encoding).name == "utf-8" else "ascii")
     except UnicodeEncodeError:
         escaped = _BEYOND_ASCII.sub(lambda match: _escape(match[0]), escaped)
-    click.echo(escaped, nl=False)
+    return escaped
+
+
+@contextmanager
+def writing_lines() -> Generator[Callable[[str], object]]:
+    """A function that writes a line, which may be one of a million: into a pipe or a file in large pieces.
+
+    `click.echo` writes out at every call, which takes as long as all the rest of a line.
+    """
+    try:
+        yield sys.stdout.write
+    finally:
+        # What follows on standard error comes behind it.
+        sys.stdout.flush()
 
 
 def _escape(characters: str) -> str:
@@ -126,35 +146,67 @@ class Column(NamedTuple):
     """Left out, the last one first, of a screen on which others would be cut to less than `_READABLE`."""
 
 
-def write_table(columns: Sequence[Column], rows: Iterable[Sequence[str]], footer: Sequence[str] | None = None) -> None:
+def write_table(
+    columns: Sequence[Column],
+    rows: Iterable[Sequence[str]],
+    footer: Sequence[str] | None = None,
+    rest: Iterable[Sequence[str]] = (),
+) -> None:
     """Write rows under their titles: fitted to a terminal, or aligned, whole and without colour in a pipe.
 
     On a terminal that is too narrow for a line a row, a row is a few lines, one a column. Without
     rows, standard error says so.
+
+    Args:
+        columns: What there is.
+        rows: Those that say how wide the columns are.
+        footer: A last row.
+        rest: Further rows, as wide as the others; each is written as it comes. Not together with a footer or with
+            optional columns.
     """
-    lines = [[one_line(cell) for cell in row] for row in rows]
-    last = [] if footer is None else [[one_line(cell) for cell in footer]]
-    if not (lines or last):
+    first = list(_cells(rows))
+    last = [] if footer is None else list(_cells([footer]))
+    if not (first or last):
         click.echo("Nothing found.", err=True)
     elif is_terminal():
-        _write_rich_table(columns, lines, last)
+        _write_rich_table(columns, first, last, _cells(rest))
     else:
-        _write_plain_table(columns, [[column.title for column in columns], *lines, *last])
+        _write_plain_table(columns, [[column.title for column in columns], *first, *last], _cells(rest))
 
 
-def _write_rich_table(columns: Sequence[Column], rows: list[list[str]], footer: list[list[str]]) -> None:
+def _cells(rows: Iterable[Sequence[str]]) -> Iterator[list[str]]:
+    return ([one_line(cell) for cell in row] for row in rows)
+
+
+def _write_rich_table(
+    columns: Sequence[Column], rows: list[list[str]], footer: list[list[str]], rest: Iterator[list[str]]
+) -> None:
     from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
 
     console = Console(highlight=False)
     columns, rows, footer = _essential(columns, rows, footer, console.width)
     widths = _widths(columns, [*rows, *footer])
     _shrink(widths, columns, console.width)
     if sum(widths) + GAP * len(widths) > console.width:
-        _write_blocks(columns, [*rows, *footer], console.width)
+        _write_blocks(columns, chain(rows, footer, rest), console.width)
         return
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, GAP, 0, 0))
+    _write_fitted(console, columns, widths, rows, footer)
+    for row in rest:
+        _write_fitted(console, columns, widths, [row])
+
+
+def _write_fitted(
+    console: Console,
+    columns: Sequence[Column],
+    widths: list[int],
+    rows: list[list[str]],
+    footer: list[list[str]] | None = None,
+) -> None:
+    """Write rows in columns of these widths; without a footer they are further rows of a table."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, GAP, 0, 0), show_header=footer is not None)
     for column, width in zip(columns, widths, strict=True):
         table.add_column(
             column.title,
@@ -164,7 +216,7 @@ def _write_rich_table(columns: Sequence[Column], rows: list[list[str]], footer: 
             width=width,
             style=column.style,
         )
-    for number, row in enumerate((*rows, *footer)):
+    for number, row in enumerate((*rows, *(footer or ()))):
         cells = [
             Text(_end_of(cell, width) if column.is_path else cell)
             for cell, column, width in zip(row, columns, widths, strict=True)
@@ -202,7 +254,7 @@ def _without(items: Sequence[ItemT], number: int) -> list[ItemT]:
     return [item for at, item in enumerate(items) if at != number]
 
 
-def _write_blocks(columns: Sequence[Column], rows: list[list[str]], screen: int) -> None:
+def _write_blocks(columns: Sequence[Column], rows: Iterable[list[str]], screen: int) -> None:
     """Write each row as lines of a title and a cell, without empty cells. What may be cut fits the screen."""
     label = max(columns_of(column.title) for column in columns)
     room = max(NARROWEST, screen - label - GAP)
@@ -249,14 +301,15 @@ def _shrink(widths: list[int], columns: Sequence[Column], screen: int) -> None:
         excess -= 1
 
 
-def _write_plain_table(columns: Sequence[Column], lines: list[list[str]]) -> None:
+def _write_plain_table(columns: Sequence[Column], lines: list[list[str]], rest: Iterator[list[str]]) -> None:
     widths = [min(_WIDEST, max(columns_of(cell) for cell in cells)) for cells in zip(*lines, strict=True)]
-    for line in lines:
-        cells = [
-            " " * (width - columns_of(cell)) + cell if column.right else cell + " " * (width - columns_of(cell))
-            for column, cell, width in zip(columns, line, widths, strict=True)
-        ]
-        click.echo((" " * GAP).join(cells).rstrip())
+    with writing_lines() as write:
+        for line in chain(lines, rest):
+            cells = [
+                " " * (width - columns_of(cell)) + cell if column.right else cell + " " * (width - columns_of(cell))
+                for column, cell, width in zip(columns, line, widths, strict=True)
+            ]
+            write((" " * GAP).join(cells).rstrip() + "\n")
 
 
 PHASES = {
