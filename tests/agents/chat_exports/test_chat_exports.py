@@ -300,9 +300,54 @@ def test_lists_of_a_large_export_are_all_imported_and_a_damaged_one_is_named(dat
     assert [problem.path for problem in summary.problems] == [str(damaged)]
     images = [part for message in messages(database, CAT) for part in message.parts if isinstance(part, FilePart)]
     assert images != []
-    with pytest.raises(FormatError, match="no list of conversations") as error:
+    damaged.write_bytes(b'[{"title": "x", "mapping": {')
+    with pytest.raises(FormatError, match="its conversation 1, which begins at byte 1, is lost") as error:
         import_file(database, _only(damaged, tmp_path / "damaged"))
     assert error.value.path == tmp_path / "damaged" / damaged.name
+
+
+@pytest.mark.parametrize("export", [CHATGPT, CLAUDE_AI])
+@pytest.mark.parametrize("is_zip", [False, True])
+def test_of_a_list_that_is_cut_off_the_conversations_before_are_read(
+    tmp_path: Path, export: Path, *, is_zip: bool
+) -> None:
+    whole = json.loads((export / "conversations.json").read_bytes())
+    pieces = [json.dumps(each).encode() for each in whole]
+    second = 3 + 1 + len(pieces[0]) + 1
+    data = b"\xef\xbb\xbf[" + b", ".join(pieces) + b"]"
+    for cut in (second, second + 1, second + 40, len(data) - 9, len(data) - 2, len(data) - 1):
+        folder = tmp_path / str(cut)
+        folder.mkdir()
+        (folder / "conversations.json").write_bytes(data[:cut])
+        path = zipped(folder, tmp_path / f"{cut}.zip") if is_zip else folder / "conversations.json"
+        summary = import_file(folder / "turnlog.db", path)
+        assert summary.new_sessions == 1
+        [problem] = summary.problems
+        place = f"cut off at byte {cut}: its conversation 2, which begins at byte {second}, is lost"
+        assert (problem.path, place in problem.reason) == (str(path), True), problem.reason
+
+
+def test_what_is_behind_the_end_of_a_list_is_named(database: Path, tmp_path: Path) -> None:
+    path = tmp_path / "conversations.json"
+    data = (CHATGPT / "conversations.json").read_bytes().rstrip()
+    path.write_bytes(data + b"\n{}")
+    summary = import_file(database, path)
+    assert summary.new_sessions == 2
+    assert f"3 bytes behind the end of the list, at byte {len(data)}," in summary.problems[0].reason
+
+
+def test_a_list_that_is_whole_again_is_read_whole(database: Path, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    data = (CHATGPT / "conversations.json").read_bytes()
+    (home / "conversations.json").write_bytes(data[:-9])
+    summary = sync(database, roots=[home], agents=[agent("chatgpt")])
+    assert (summary.new_sessions, len(summary.problems)) == (1, 1)
+    (home / "conversations.json").write_bytes(data)
+    summary = sync(database, roots=[home], agents=[agent("chatgpt")])
+    assert (summary.new_sessions, summary.problems) == (1, [])
+    with open_store(database) as store:
+        assert [source.problem for source in store.sources() if source.problem] == []
 
 
 def _only(file: Path, folder: Path) -> Path:

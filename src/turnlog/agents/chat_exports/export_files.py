@@ -8,7 +8,7 @@ import zipfile
 import zlib
 from bisect import bisect_left
 from codecs import BOM_UTF8
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any, Final, NamedTuple
 
@@ -101,26 +101,29 @@ class ExportFiles:
         if self._zip is not None:
             self._zip.close()
 
-    def lists(self) -> Iterator[bytes]:
-        """The contents of the files with conversations."""
+    def lists(self) -> Iterator[tuple[str, bytes]]:
+        """The names and contents of the files with conversations."""
         if self._zip is None:
-            yield read_regular_file(self._path, -1)
+            yield self._path.name, read_regular_file(self._path, -1)
             return
         for name in sorted(self._names()):
             if LISTS.fullmatch(PurePosixPath(name).name):
-                yield self._content(name, None)
+                yield name, self._content(name, None)
 
-    def conversations(self, service: Service) -> Iterator[Listed]:
-        """The conversations of all lists, each once: the last one counts."""
+    def conversations(self, service: Service) -> tuple[dict[str, Listed], tuple[str, ...]]:
+        """The conversations of all lists by their ids, and what the lists have lost.
+
+        Of several with one id the last one counts. Of a list that is cut off, those before the cut are there.
+        """
         found: dict[str, Listed] = {}
-        for data in self.lists():
+        losses: list[str] = []
+        for name, data in self.lists():
             try:
-                # Whoever opened the list in an editor may have saved it with a byte order mark.
-                listed = [_listed(service, *each) for each in _items(data.removeprefix(BOM_UTF8))]
+                items = list(_items(data, name, losses))
             except UNREADABLE as error:
                 raise SourceError(f"no list of conversations: {error}", path=self._path) from error
-            found.update((each.identity, each) for each in listed)
-        yield from found.values()
+            found.update((each.identity, each) for each in (_listed(service, *item) for item in items))
+        return found, tuple(losses)
 
     def files(self, beginnings: Iterable[str]) -> Iterator[tuple[str, bytes]]:
         """The name and the content of the file whose name begins with each of these."""
@@ -170,38 +173,53 @@ class ExportFiles:
             raise SourceError(f"{name}: {error}", path=self._path) from error
 
 
-def _items(data: bytes) -> Iterable[tuple[Raw, Raw]]:
-    """The items of a list: each so that it can be decoded, and as it is."""
+def _items(data: bytes, name: str, losses: list[str]) -> Iterable[tuple[Raw, Raw]]:
+    """The items of a list: each so that it can be decoded, and as it is. `losses` gets what it has lost."""
+    # Whoever opened the list in an editor may have saved it with a byte order mark.
+    text = data.removeprefix(BOM_UTF8)
     try:
-        items = msgspec.json.decode(data, type=list[Raw])
+        items = msgspec.json.decode(text, type=list[Raw])
     except UNREADABLE:
         pass
     else:
         return zip(items, items, strict=True)
     try:
-        return _odd_items(data, msgspec.json.decode(without_lone_surrogates(data), type=list[Raw]))
+        return _odd_items(text, msgspec.json.decode(without_lone_surrogates(text), type=list[Raw]))
     except UNREADABLE:
-        if not _is_closed(data):
+        if not text.lstrip().startswith(b"["):
             raise
-    return _items_apart(data)
+    cuts = list(_cuts(data))
+    lost = _lost(data, cuts)
+    if lost is not None:
+        losses.append(f"{name}: {lost}")
+    return _items_apart(data, cuts)
 
 
-def _is_closed(data: bytes) -> bool:
-    """Whether a list ends as one; else nobody knows where its items do."""
-    return all(end is not None for _, end in _cuts(data))
+def _lost(data: bytes, cuts: Sequence[tuple[int, int | None]]) -> str | None:
+    """What is lost of a list that does not end as one; None where nothing is."""
+    start, end = cuts[-1]
+    if end is None:
+        return (
+            f"the list is cut off at byte {len(data)}: its conversation {len(cuts)}, which begins at byte {start}, is"
+            " lost, and so are those behind it; those before it are read"
+        )
+    left = len(data) - end - 1
+    return (
+        f"{left} bytes behind the end of the list, at byte {end + 1}, are not read" if data[end + 1 :].strip() else None
+    )
 
 
-def _items_apart(data: bytes) -> Iterator[tuple[Raw, Raw]]:
+def _items_apart(data: bytes, cuts: Iterable[tuple[int, int | None]]) -> Iterator[tuple[Raw, Raw]]:
     """The items of a list of which one cannot be decoded, as where it is nested too deeply: only that one is lost."""
     view = memoryview(data)
-    for start, end in _cuts(data):
-        item = data[start:end]
+    for start, end in cuts:
+        item = b"" if end is None else data[start:end]
         if item.strip():
             yield Raw(without_lone_surrogates(item)), Raw(view[start:end])
 
 
 def _cuts(data: bytes) -> Iterator[tuple[int, int | None]]:
-    """Where each item of a list begins and ends; the end is None where the list stops before its end."""
+    """Where each item of a list begins and ends; the end is None where the list stops before it does."""
     depth = start = 0
     for token in _TOKEN.finditer(data):
         kind = token[0]
@@ -211,7 +229,7 @@ def _cuts(data: bytes) -> Iterator[tuple[int, int | None]]:
         elif kind in b"]}":
             depth -= 1
             if depth == 0:
-                yield start, token.start() if not data[token.end() :].strip() else None
+                yield start, token.start()
                 return
         elif kind == b"," and depth == 1:
             yield start, token.start()

@@ -12,7 +12,7 @@ from contextlib import closing
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from turnlog.agents.base import Detection, RowUpdate, Source, SourceKind, Version
 from turnlog.agents.chat_exports.export_files import LISTS, ExportFiles, Listed, Service, is_list, is_zip, object_in
@@ -52,12 +52,17 @@ def sources_at(service: Service, path: Path, root: Path) -> Iterator[Source]:
 
 
 def _sources_of(service: Service, path: Path, root: Path) -> Iterator[Source]:
-    version = READABLE
     try:
         yield from _conversations(service, path, root)
+        is_whole = not _versions(service, path, _stamp(path)).losses
     except (OSError, SourceError):
-        version = _UNREADABLE
-    yield Source(
+        is_whole = False
+    yield _file_source(service, path, root, READABLE if is_whole else _UNREADABLE)
+
+
+def _file_source(service: Service, path: Path, root: Path, version: Version) -> Source:
+    """The export itself, of which only its damage is read."""
+    return Source(
         agent=service.agent,
         path=os.fspath(path),
         root=os.fspath(root),
@@ -68,12 +73,12 @@ def _sources_of(service: Service, path: Path, root: Path) -> Iterator[Source]:
 
 
 def is_damaged(source: Source) -> bool:
-    """Whether a source that `find_sources` found is an export that cannot be read."""
+    """Whether a source that `find_sources` found is an export that cannot be read, or not whole."""
     return source.version == _UNREADABLE
 
 
 def _conversations(service: Service, path: Path, root: Path) -> Iterator[Source]:
-    for name, version in _versions(service, path, _stamp(path)).items():
+    for name, version in _versions(service, path, _stamp(path)).of.items():
         yield Source(
             agent=service.agent,
             path=f"{path}#{name}",
@@ -89,20 +94,33 @@ def _stamp(path: Path) -> tuple[int, int, int]:
     return found.st_size, found.st_mtime_ns, found.st_ino
 
 
+class _Versions(NamedTuple):
+    of: Mapping[str, Version]
+    losses: tuple[str, ...]
+
+
+class _Contents(NamedTuple):
+    conversations: Mapping[str, Listed]
+    losses: tuple[str, ...]
+    """What the export has lost."""
+
+
 @lru_cache(maxsize=64)
-def _versions(service: Service, path: Path, stamp: tuple[int, int, int]) -> Mapping[str, Version]:
+def _versions(service: Service, path: Path, stamp: tuple[int, int, int]) -> _Versions:
     """The conversations of an export and their versions: an export of years is not parsed for each of them."""
-    return {name: _version(each) for name, each in _contents(service, path, stamp).items()}
+    found = _contents(service, path, stamp)
+    return _Versions({name: _version(each) for name, each in found.conversations.items()}, found.losses)
 
 
 @lru_cache(maxsize=1)
-def _contents(service: Service, path: Path, stamp: tuple[int, int, int]) -> dict[str, Listed]:
+def _contents(service: Service, path: Path, stamp: tuple[int, int, int]) -> _Contents:
     """The conversations of an export by their names. They may be large, so only one export is kept at a time."""
     del stamp
     with closing(ExportFiles(path)) as export:
-        if not any(is_list(service, data[: 1 << 16]) for data in export.lists()):
-            return {}
-        return {session_name(each.identity): each for each in export.conversations(service)}
+        if not any(is_list(service, data[: 1 << 16]) for _, data in export.lists()):
+            return _Contents({}, ())
+        found, losses = export.conversations(service)
+        return _Contents({session_name(identity): each for identity, each in found.items()}, losses)
 
 
 def _version(listed: Listed) -> Version:
@@ -125,7 +143,7 @@ def version_of(service: Service, source: Source) -> Version:
     if place is None:
         return READABLE
     path, identity = place
-    found = _versions(service, path, _stamp(path)).get(identity)
+    found = _versions(service, path, _stamp(path)).of.get(identity)
     if found is None:
         raise FileNotFoundError(source.path)
     return found
@@ -135,7 +153,10 @@ def read_rows(service: Service, source: Source, log: Iterable[bytes]) -> RowUpda
     """See `RowAgent.read_rows`."""
     path, identity = session_place(source.path) or (Path(source.path), "")
     try:
-        found = _contents(service, path, _stamp(path)).get(identity)
+        contents = _contents(service, path, _stamp(path))
+        if not identity and contents.losses:
+            raise SourceError("; ".join(contents.losses), path=path)
+        found = contents.conversations.get(identity)
         if found is None:
             return RowUpdate()
         return update_of(list(_lines(service, path, found)), log)
@@ -185,6 +206,7 @@ def detect_file(service: Service, path: Path, head: bytes) -> Detection:
     absolute = path.absolute()
     try:
         found = tuple(_conversations(service, absolute, absolute.parent))
+        losses = _versions(service, absolute, _stamp(absolute)).losses
     except (OSError, SourceError) as error:
         return Detection(reason=error.reason if isinstance(error, SourceError) else str(error), is_damaged=True)
     if not found and is_zip(head):
@@ -193,6 +215,10 @@ def detect_file(service: Service, path: Path, head: bytes) -> Detection:
         agent=service.agent,
         version=service.version,
         source=found[0] if len(found) == 1 else None,
-        sources=found,
-        reason=None if found else "no conversation in it",
+        sources=(
+            *found,
+            *([_file_source(service, absolute, absolute.parent, _UNREADABLE)] if losses and found else ()),
+        ),
+        reason=None if found else "; ".join(losses) or "no conversation in it",
+        is_damaged=bool(losses) and not found,
     )
