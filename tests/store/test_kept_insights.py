@@ -12,8 +12,10 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from support.changing_history import DAY, HAPPENINGS, History
-from support.plain_agent import PlainAgent
-from support.plain_store import at
+from support.plain_agent import Log, PlainAgent
+from support.plain_store import at, read_home
+from turnlog.model import Message, TextPart, ToolCallPart, ToolKind, ToolState
+from turnlog.model.codec import to_json
 from turnlog.store import open_store
 from turnlog.store.sqlite import kept_insights
 from turnlog.store.sqlite.insights import InsightQueries
@@ -69,3 +71,53 @@ def test_whatever_happens_insights_say_what_they_say_row_by_row(tmp_path: Path, 
     for happening in happenings:
         happening(history)
         check(history.path)
+
+
+STEPS = 100
+"""Instructions of SQLite that are counted together."""
+
+
+def test_a_report_takes_hardly_longer_where_more_sessions_are_kept(tmp_path: Path) -> None:
+    """All of them edit one file, under one name."""
+    few, many = (instructions(tmp_path / str(sessions), sessions) for sessions in (20, 400))
+    assert many < 2 * few
+
+
+def instructions(folder: Path, sessions: int) -> int:
+    """How many instructions SQLite runs for a report of so many sessions whose sums are kept."""
+    home = folder / "home"
+    home.mkdir(parents=True)
+    for number in range(sessions):
+        edit(home, f"s{number}")
+    path = folder / "turnlog.db"
+    read_home(path, home)
+    counted = 0
+
+    def count() -> None:
+        nonlocal counted
+        counted += STEPS
+
+    with InsightQueries(path) as store:
+        store.insights()
+        assert kept(path) == sessions
+        connection = store._connection()  # pyright: ignore[reportPrivateUsage]
+        connection.set_progress_handler(count, STEPS)
+        report = store.insights(limit=10)
+        connection.set_progress_handler(None, 0)
+    assert [(file.edits, file.sessions) for file in report.files] == [(sessions, sessions)]
+    return counted
+
+
+def edit(home: Path, name: str) -> None:
+    log = Log(home, name)
+    log.session(project_path="/w/shop", cwd="/w/shop")
+    log.message(Message(id=f"{name}.p", role="user", created_at=at(0), parts=(TextPart(text="Go on"),)))
+    call = ToolCallPart(
+        tool_call_id=f"{name}.c",
+        tool_name="Edit",
+        kind=ToolKind.EDIT,
+        state=ToolState.OUTPUT_AVAILABLE,
+        input=to_json({"file_path": "/w/shop/till.py"}),
+        started_at=at(1),
+    )
+    log.message(Message(id=f"{name}.a", role="assistant", model="large", created_at=at(1), parts=(call,)))

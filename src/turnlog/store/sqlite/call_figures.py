@@ -251,38 +251,33 @@ class _Spelling(NamedTuple):
     folder: str | None
 
 
-class _File:
-    """The edits of one file while they are added up."""
+class Edits(NamedTuple):
+    """The edits of some sessions."""
 
-    def __init__(self) -> None:
-        self.edits = 0
-        self.spellings: list[_Spelling] = []
-
-    @property
-    def has_one_name(self) -> bool:
-        """Whether every edit of its path is one of it, in whatever session."""
-        return len(self.spellings) == 1 and is_absolute(self.spellings[0].path)
-
-
-Edits: TypeAlias = dict[tuple[str, str | None], int]
-"""Path as calls name it, and the folder that it is relative to (None for an absolute one) -> edits."""
+    spellings: dict[tuple[str, str | None], int]
+    """Path as calls name it, and the folder that it is relative to (None for an absolute one) -> edits."""
+    sessions: dict[str, int]
+    """File -> how many sessions changed it, under whatever spelling."""
 
 
 def edited_files(
     connection: sqlite3.Connection, edits: Edits, chosen: Chosen, limit: int | None
 ) -> tuple[list[EditedFile], int]:
     """The files that calls changed most often, and how many there are. Paths are resolved with the session's folder."""
-    found: defaultdict[str, _File] = defaultdict(_File)
-    for (path, folder), number in edits.items():
-        _add(found[resolve_path(path, folder)], _Spelling(path, folder), number)
-    most = sorted(found.items(), key=lambda item: (-item[1].edits, item[0]))[:limit]
-    sessions_of = _sessions_by_spelling(connection, [file for _, file in most], chosen)
-    listed: list[EditedFile] = []
-    for path, file in most:
-        sessions = set[int]().union(*[sessions_of[spelling] for spelling in file.spellings])
-        last_at = moment(_last_edit(connection, file, None if file.has_one_name else sessions, chosen))
-        listed.append(EditedFile(path, file.edits, len(sessions), last_at))
-    return listed, len(found)
+    found = _by_file(edits.spellings)
+    numbers = {path: sum(map(edits.spellings.__getitem__, spellings)) for path, spellings in found.items()}
+    most = sorted(found, key=lambda path: (-numbers[path], path))[:limit]
+    return [
+        EditedFile(path, numbers[path], edits.sessions[path], moment(_last_edit(connection, found[path], chosen)))
+        for path in most
+    ], len(found)
+
+
+def _by_file(spellings: Iterable[tuple[str, str | None]]) -> dict[str, list[_Spelling]]:
+    found: defaultdict[str, list[_Spelling]] = defaultdict(list)
+    for path, folder in spellings:
+        found[resolve_path(path, folder)].append(_Spelling(path, folder))
+    return found
 
 
 def read_edits(connection: sqlite3.Connection, chosen: Chosen) -> Edits:
@@ -290,30 +285,50 @@ def read_edits(connection: sqlite3.Connection, chosen: Chosen) -> Edits:
     if chosen.is_few:
         return _edits_of_few(connection, chosen)
     # Grouped in the order of the key: nothing is sorted, and a path that is the same everywhere needs no session.
-    by_path: dict[str, int] = dict(
-        connection.execute(
-            f"SELECT path, sum(edits) FROM edit_totals WHERE {chosen.of_totals()} GROUP BY path", chosen.values
-        ).fetchall()
-    )
-    relative = [path for path in by_path if not is_absolute(path)]
-    found: Edits = {(path, None): edits for path, edits in by_path.items() if is_absolute(path)}
-    return found | _relative_edits(connection, relative, chosen)
+    rows = connection.execute(
+        "SELECT path, sum(edits), count(DISTINCT session_key) FROM edit_totals"
+        f" WHERE {chosen.of_totals()} GROUP BY path",
+        chosen.values,
+    ).fetchall()
+    absolute = [row for row in rows if is_absolute(row[0])]
+    relative = _relative_edits(connection, [path for path, *_ in rows if not is_absolute(path)], chosen)
+    spellings: dict[tuple[str, str | None], int] = {(path, None): edits for path, edits, _ in absolute}
+    sessions: dict[str, int] = {resolve_path(path, None): count for path, _, count in absolute}
+    spellings |= {spelling: edits for spelling, (edits, _) in relative.items()}
+    # A session may name a file in several ways: the sessions of such a file are looked up.
+    several = {
+        file: each for file, each in _by_file(spellings).items() if len(each) > 1 or not is_absolute(each[0].path)
+    }
+    paths = [path for each in several.values() for path, _ in each if is_absolute(path)]
+    of_absolute = _sessions_of(connection, paths, chosen)
+    for file, each in several.items():
+        sessions[file] = len(
+            set[int]().union(
+                *[of_absolute[path] if is_absolute(path) else relative[path, folder][1] for path, folder in each]
+            )
+        )
+    return Edits(spellings, sessions)
 
 
 def _edits_of_few(connection: sqlite3.Connection, chosen: Chosen) -> Edits:
-    found: Counter[tuple[str, str | None]] = Counter()
+    spellings: Counter[tuple[str, str | None]] = Counter()
+    sessions: defaultdict[str, set[int]] = defaultdict(set)
     rows = connection.execute(
-        "SELECT e.path, s.cwd, e.edits FROM sessions s CROSS JOIN edit_totals e ON e.session_key = s.key"
+        "SELECT e.path, s.cwd, s.key, e.edits FROM sessions s CROSS JOIN edit_totals e ON e.session_key = s.key"
         f" WHERE {chosen.of_totals('e.').replace('e.session_key', 's.key')}",
         chosen.values,
     )
-    for path, folder, edits in rows:
-        found[path, None if is_absolute(path) else folder] += edits
-    return found
+    for path, cwd, session, edits in rows:
+        folder = None if is_absolute(path) else cwd
+        spellings[path, folder] += edits
+        sessions[resolve_path(path, folder)].add(session)
+    return Edits(spellings, {file: len(each) for file, each in sessions.items()})
 
 
-def _relative_edits(connection: sqlite3.Connection, paths: Sequence[str], chosen: Chosen) -> Edits:
-    """The edits of relative paths by the folder of their session."""
+def _relative_edits(
+    connection: sqlite3.Connection, paths: Sequence[str], chosen: Chosen
+) -> dict[tuple[str, str | None], tuple[int, set[int]]]:
+    """The edits of relative paths by the folder of their session, and the keys of the sessions."""
     if not paths:
         return {}
     folders: dict[int, str | None] = dict(connection.execute("SELECT key, cwd FROM sessions").fetchall())
@@ -323,45 +338,25 @@ def _relative_edits(connection: sqlite3.Connection, paths: Sequence[str], chosen
         f" WHERE path IN (SELECT value FROM json_each(:paths)) AND {chosen.of_totals()} GROUP BY path",
         {"paths": json.dumps(paths), **chosen.values},
     )
-    found: Counter[tuple[str, str | None]] = Counter()
+    edited: Counter[tuple[str, str | None]] = Counter()
+    sessions_of: defaultdict[tuple[str, str | None], set[int]] = defaultdict(set)
     for path, sessions, edits in rows:
         for session, number in zip(json.loads(sessions), json.loads(edits), strict=True):
-            found[path, folders[session]] += number
-    return found
+            edited[path, folders[session]] += number
+            sessions_of[path, folders[session]].add(session)
+    return {spelling: (number, sessions_of[spelling]) for spelling, number in edited.items()}
 
 
-def _add(file: _File, spelling: _Spelling, edits: int) -> None:
-    file.edits += edits
-    file.spellings.append(spelling)
-
-
-def _sessions_by_spelling(
-    connection: sqlite3.Connection, files: Iterable[_File], chosen: Chosen
-) -> dict[_Spelling, set[int]]:
-    """Keys of the sessions that changed files, by how the files are spelled."""
-    paths = {spelling.path for file in files for spelling in file.spellings}
+def _sessions_of(connection: sqlite3.Connection, paths: Sequence[str], chosen: Chosen) -> dict[str, set[int]]:
+    """Path as calls name it -> keys of the sessions that changed it."""
+    if not paths:
+        return {}
     rows = connection.execute(
         "SELECT path, json_group_array(session_key) FROM edit_totals"
         f" WHERE path IN (SELECT value FROM json_each(:paths)) AND {chosen.of_totals()} GROUP BY path",
-        {"paths": json.dumps(list(paths)), **chosen.values},
+        {"paths": json.dumps(paths), **chosen.values},
     )
-    sessions_of: dict[str, set[int]] = {path: {*json.loads(sessions)} for path, sessions in rows}
-    relative = set[int]().union(*[sessions for path, sessions in sessions_of.items() if not is_absolute(path)])
-    folders: dict[int, str | None] = dict(
-        connection.execute(
-            "SELECT key, cwd FROM sessions WHERE key IN (SELECT value FROM json_each(?))", (json.dumps([*relative]),)
-        ).fetchall()
-    )
-    found: dict[_Spelling, set[int]] = {}
-    for path, sessions in sessions_of.items():
-        if is_absolute(path):
-            found[_Spelling(path, None)] = sessions
-            continue
-        of_folder: defaultdict[str | None, set[int]] = defaultdict(set)
-        for session in sessions:
-            of_folder[folders[session]].add(session)
-        found |= {_Spelling(path, folder): each for folder, each in of_folder.items()}
-    return found
+    return {path: {*json.loads(sessions)} for path, sessions in rows}
 
 
 _AT: Final = "SELECT coalesce(p.started_at, m.created_at) AS at"
@@ -382,17 +377,21 @@ _EDITS: Final = (
 """The condition of the index of edits, in the words in which SQLite recognises it."""
 
 
-def _last_edit(connection: sqlite3.Connection, file: _File, sessions: set[int] | None, chosen: Chosen) -> int | None:
-    """When calls of these sessions (None: of all chosen ones) last changed a file.
-
-    Most often the newest edit of a spelling is the one.
-    """
-    billed = "m.billed_key IN (SELECT value FROM json_each(:keys))"
-    if sessions is None:
-        billed = "m.billed_key IS NOT NULL" if chosen.sessions is None else f"m.billed_key IN ({chosen.sessions})"
+def _last_edit(connection: sqlite3.Connection, spellings: Iterable[_Spelling], chosen: Chosen) -> int | None:
+    """When calls of the chosen sessions last changed a file. Most often the newest edit of a spelling is the one."""
     in_time = chosen._replace(sessions=None).of_times("", "p.started_at")
-    paths = {spelling.path for spelling in file.spellings}
-    return connection.execute(
-        _LAST_EDIT.format(edit=f"{_EDITS} AND {in_time} AND {billed}"),
-        {"spellings": json.dumps(list(paths)), "keys": json.dumps(list(sessions or ())), **chosen.values},
-    ).fetchone()[0]
+    billed = "m.billed_key IS NOT NULL" if chosen.sessions is None else f"m.billed_key IN ({chosen.sessions})"
+    known: list[int] = []
+    for path, folder in spellings:
+        # A relative path is another file in sessions of another folder.
+        of_folder = (
+            "1"
+            if is_absolute(path)
+            else f"EXISTS (SELECT 1 FROM sessions s WHERE s.key = m.billed_key AND {_equal('s.cwd', 'folder', folder)})"
+        )
+        (at,) = connection.execute(
+            _LAST_EDIT.format(edit=f"{_EDITS} AND {in_time} AND {billed} AND {of_folder}"),
+            {"spellings": json.dumps([path]), "folder": folder, **chosen.values},
+        ).fetchone()
+        known += [] if at is None else [at]
+    return max(known, default=None)

@@ -19,7 +19,15 @@ from turnlog.model.codec import decode_event
 from turnlog.store import zstd
 from turnlog.store.frames import BODY_COLUMNS, BodyReader
 from turnlog.store.insights import Granularity
-from turnlog.store.sqlite.call_figures import QUARTER_HOUR, CallCounts, Calls, Chosen, Edits, read_calls, read_edits
+from turnlog.store.sqlite.call_figures import (
+    QUARTER_HOUR,
+    CallCounts,
+    Calls,
+    Chosen,
+    Edits,
+    read_calls,
+    read_edits,
+)
 from turnlog.store.sqlite.hours import TYPED, Clock
 
 _LIMIT_WORDS: Final = ("rate_limit", "rate limit", "usage_limit", "usage limit", "quota", "overloaded")
@@ -197,7 +205,10 @@ def add_sums(one: Sums, other: Sums) -> Sums:
         compactions=_joined(one.compactions, other.compactions, _all_compactions),
         errors=_joined(one.errors, other.errors, _all_errors),
         calls=_joined(one.calls, other.calls, _adding(CallCounts)),
-        edits=_joined(one.edits, other.edits, add),
+        edits=Edits(
+            _joined(one.edits.spellings, other.edits.spellings, add),
+            _joined(one.edits.sessions, other.edits.sessions, add),
+        ),
     )
 
 
@@ -325,9 +336,12 @@ class _Happened(NamedTuple):
 
 def _happened(connection: sqlite3.Connection, chosen: Chosen, type: str) -> Iterator[_Happened]:
     # Repeats the condition of the partial index, which SQLite otherwise would not use.
+    # Of a few sessions all events are looked up, which are fewer than those of the type in a large store.
+    of_type = "+e.type" if chosen.is_few else "e.type"
     rows = connection.execute(
         "SELECT e.body, s.agent, s.agent || ':' || s.external_id, e.created_at FROM events e"
-        " JOIN sessions s ON s.key = e.session_key WHERE e.type = :type AND e.type NOT IN ('record', 'run-metadata')"
+        f" JOIN sessions s ON s.key = e.session_key WHERE {of_type} = :type"
+        " AND e.type NOT IN ('record', 'run-metadata')"
         f" AND {chosen.of_times('e.session_key', 'e.created_at')} ORDER BY e.created_at, e.key",
         {"type": type, **chosen.values},
     )

@@ -20,7 +20,7 @@ from turnlog.store.connection import can_be_written, open_file
 from turnlog.store.sqlite.call_figures import EVERYTHING
 from turnlog.store.sqlite.insight_sums import Division, Sums, add_sums, divide, read_sums
 
-_FORMAT: Final = 1
+_FORMAT: Final = 2
 """Grows with every change of `Sums`: an earlier turnlog may have kept the row."""
 
 _FEW: Final = 200
@@ -35,9 +35,14 @@ _DECODE: Final = msgspec.msgpack.Decoder(Sums).decode
 
 def is_due(connection: sqlite3.Connection, zone: tzinfo | None) -> bool:
     """Whether a report would read many sessions one by one that have been quiet for long."""
-    among = "" if _row(connection, divide(connection, EVERYTHING, zone)) is None else _OTHERS
-    (quiet,) = connection.execute(f"SELECT count(*) FROM ({_quiet()}{among} LIMIT {_FEW + 1})").fetchone()
-    return quiet > _FEW
+    row = _row(connection, divide(connection, EVERYTHING, zone))
+    (lately,) = connection.execute(
+        "SELECT (SELECT count(*) FROM sessions WHERE updated_at >= ?)"
+        " + (SELECT count(*) FROM sessions WHERE updated_at IS NULL)",
+        (_now() - _QUIET,),
+    ).fetchone()
+    # Those kept are all quiet, or what changed one had deleted them: none needs to be looked for among them.
+    return _count(connection) - lately - (0 if row is None else row[1]) > _FEW
 
 
 def load(connection: sqlite3.Connection, division: Division) -> Sums | None:
@@ -46,9 +51,12 @@ def load(connection: sqlite3.Connection, division: Division) -> Sums | None:
     if row is None:
         return None
     sums, sessions = row
-    others = [key for (key,) in connection.execute(f"SELECT key FROM sessions WHERE 1{_OTHERS}")]
-    if len(others) > sessions:
+    missing = _count(connection) - sessions
+    if missing > sessions:
         return None
+    # Most of them are the newest, so that few of those kept are looked at.
+    rows = connection.execute(f"SELECT key FROM sessions WHERE 1{_OTHERS} ORDER BY updated_at DESC LIMIT ?", (missing,))
+    others = [key for (key,) in rows]
     few = EVERYTHING._replace(
         sessions="SELECT value FROM json_each(:others)", values={"others": json.dumps(others)}, is_few=True
     )
@@ -92,6 +100,10 @@ def _quiet() -> str:
 
 def _now() -> int:
     return int(time.time() * 1000)
+
+
+def _count(connection: sqlite3.Connection) -> int:
+    return connection.execute("SELECT count(*) FROM sessions").fetchone()[0]
 
 
 def _row(connection: sqlite3.Connection, division: Division) -> tuple[bytes, int] | None:
