@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cached_property
@@ -70,11 +70,22 @@ def leave_out_unchanged(versions: Mapping[str, Version]) -> Generator[set[str]]:
         _read.reset(token)
 
 
-def unread(listed: list[os.DirEntry[str]]) -> list[os.DirEntry[str]]:
+def unread_entries(path: str) -> list[os.DirEntry[str]]:
+    """The entries of a folder that `unread` leaves, sorted by name."""
+    try:
+        with os.scandir(path) as found:
+            # Most are left out, and need not be sorted.
+            return sorted(unread(found), key=_name)
+    except OSError as error:
+        _note(path, error)
+        return []
+
+
+def unread(listed: Iterable[os.DirEntry[str]]) -> list[os.DirEntry[str]]:
     """These entries of a folder without files that are as they were when they were read; all, unless a pass asks."""
     read = _read.get()
     if read is None:
-        return listed
+        return list(listed)
     # Once for each file in a pass: no call but the one to the system.
     version_of, note_unchanged, others = read.versions.get, read.unchanged.add, list[os.DirEntry[str]]()
     for entry in listed:

@@ -24,7 +24,7 @@ from turnlog.agents.changes import (
     Spill,
 )
 from turnlog.agents.claude_code import NAME
-from turnlog.agents.files import entries, folder_below, folders, is_file, is_folder, unread
+from turnlog.agents.files import folder_below, folders, is_file, is_folder, unread_entries
 
 
 def session_id(external: str) -> str:
@@ -52,42 +52,38 @@ def find_sources(root: Path) -> Iterator[Source]:
     # A path object costs more than the rest of what is done for each file.
     home = os.fspath(root)
     for project in folders(os.fspath(root / "projects")):
-        for entry in _unread(project.path):
+        for entry in unread_entries(project.path):
             if is_file(entry):
                 yield from _matching(entry, source_in_project, home)
             elif is_folder(entry):
                 yield from _session_folder(entry, home)
 
 
-def _unread(folder: str) -> list[os.DirEntry[str]]:
-    return unread(entries(folder))
-
-
 def _session_folder(folder: os.DirEntry[str], root: str) -> Iterator[Source]:
-    for entry in _unread(folder.path):
+    for entry in unread_entries(folder.path):
         if is_file(entry):
             yield from _matching(entry, source_in_session_folder, root)
         # 2.1 and later; 2.0 has the files next to the session, up to 1.0 they are in its log.
         elif is_folder(entry) and entry.name == "subagents":
             yield from _subagents(entry.path, folder.name, root, _MOST_NESTED)
         elif is_folder(entry) and entry.name == "tool-results":
-            for output in filter(is_file, _unread(entry.path)):
+            for output in filter(is_file, unread_entries(entry.path)):
                 yield _source(output.path, root, SourceKind.SPILL, folder.name)
         elif is_folder(entry) and entry.name == "workflows":
             yield from _workflows(entry.path, folder.name, root)
 
 
 def _workflows(folder: str, session: str, root: str) -> Iterator[Source]:
-    for entry in _unread(folder):
+    for entry in unread_entries(folder):
         if is_file(entry):
             yield _source(entry.path, root, SourceKind.SIDECAR, session)
         elif is_folder(entry) and entry.name == "scripts":
-            for script in filter(is_file, _unread(entry.path)):
+            for script in filter(is_file, unread_entries(entry.path)):
                 yield _source(script.path, root, SourceKind.SIDECAR, session)
 
 
 def _subagents(folder: str, parent: str, root: str, depth: int) -> Iterator[Source]:
-    for entry in _unread(folder):
+    for entry in unread_entries(folder):
         if is_file(entry):
             found = subagent_source(entry.path, parent, root)
             if found:

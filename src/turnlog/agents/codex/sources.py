@@ -16,7 +16,7 @@ import msgspec
 
 from turnlog.agents.base import Source, SourceKind
 from turnlog.agents.codex import BRANCH, FOLDERS, NAME
-from turnlog.agents.files import SUFFIX, entries, is_compressed, is_file, is_folder, unread
+from turnlog.agents.files import SUFFIX, entries, is_compressed, is_file, is_folder, unread_entries
 
 INDEX = "session_index.jsonl"
 
@@ -46,13 +46,10 @@ def find_sources(root: Path) -> Iterator[Source]:
 
 
 def _rollouts(folder: str, root: Path, depth: int) -> Iterator[Source]:
-    found_here = entries(folder)
-    names = {entry.name for entry in found_here}
-    for entry in unread(found_here):
+    for entry in unread_entries(folder):
         if is_file(entry):
-            plain = entry.name.removesuffix(SUFFIX)
             found = rollout_source(entry.path, root)
-            if found and (plain == entry.name or plain not in names):
+            if found and not (is_compressed(entry.path) and os.path.lexists(entry.path.removesuffix(SUFFIX))):
                 yield found
         elif depth and is_folder(entry):
             yield from _rollouts(entry.path, root, depth - 1)
