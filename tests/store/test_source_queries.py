@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from support.plain_agent import Log
+from support.plain_agent import Log, PlainFold
 from support.plain_store import at, read_home
-from turnlog.agents.changes import Link
+from turnlog.agents.changes import Changes, Diagnostic, Link
 from turnlog.errors import NotFoundError
 from turnlog.model import Message, TextPart, Usage
 from turnlog.store import open_store
@@ -177,3 +177,24 @@ def test_restoring_and_forgetting_look_up_the_files_of_a_session(store: Store, t
     for statement in statements:
         plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}")]
         assert not [step for step in plan if step.startswith("SCAN") and "(subquery" not in step], statement
+
+
+def test_equal_reasons_of_one_record_are_told_apart_by_their_places_or_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def feed(fold: PlainFold, data: bytes, offset: int) -> Changes:
+        places = ("$.a", "$.b", "$.b", None, None)
+        return Changes(
+            diagnostics=[Diagnostic(offset=0, length=9, reason="no time", json_path=each) for each in places]
+        )
+
+    (tmp_path / "plain").mkdir()
+    Log(tmp_path / "plain", "s").line(b"{}")
+    monkeypatch.setattr(PlainFold, "feed", feed)
+    read_home(tmp_path / "turnlog.db", tmp_path / "plain")
+    with open_store(tmp_path / "turnlog.db") as store:
+        assert [found.reason for found in store.diagnostics().items] == [
+            "no time",
+            "no time, 2 times",
+            "no time, at $.b, 2 times",
+        ]

@@ -6,13 +6,13 @@ trajectory and its step. A trajectory in which there are others is several sessi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final, get_args
 
 import msgspec
 
 from turnlog.agents.base import Source
-from turnlog.agents.changes import Changes, Diagnostic, Link
+from turnlog.agents.changes import Changes, Link
 from turnlog.agents.conversation import ConversationContext
 from turnlog.agents.decoding import LineContext, fields_of, list_of, object_of, text_of, value_of
 from turnlog.agents.json_file import recover_items
@@ -63,7 +63,6 @@ class TrajectoryFold:
         for line in ROWS.read_into(context, data, offset, self._lines + 1):
             self._read(context, line)
         self._lines += count_lines(data)
-        context.changes.diagnostics[:] = _told_apart(context.changes.diagnostics)
         return context.changes
 
     def state(self) -> bytes:
@@ -80,18 +79,6 @@ class TrajectoryFold:
         context.changes.counts.messages += 1
         external = external_id(record.trajectory_id, record.session_id, self._source.path)
         _Reading(context, record, external, files, "$").read()
-
-
-def _told_apart(diagnostics: list[Diagnostic]) -> Iterator[Diagnostic]:
-    """Diagnostics with their place in the reason where another one has the same reason.
-
-    A store has one of each reason at an offset, and all of a trajectory is at the same one.
-    """
-    named: set[tuple[int, str]] = set()
-    for found in list(diagnostics):
-        is_told = (found.offset, found.reason) not in named
-        named.add((found.offset, found.reason))
-        yield found if is_told else msgspec.structs.replace(found, reason=f"{found.reason}, at {found.json_path}")
 
 
 def _decoded(context: LineContext, document: bytes) -> TrajectoryRecord | None:

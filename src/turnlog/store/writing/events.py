@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -254,6 +254,28 @@ def save_spill(transaction: Transaction, spill: Spill) -> None:
     )
 
 
+def _told_apart(diagnostics: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
+    """The same diagnostics, no two of one offset with the same reason, since the table has one of each.
+
+    A later one has its place in the record in its reason too. Those that have no place, or the same, are counted. All
+    of a record are saved together.
+    """
+    counts: Counter[tuple[int, str, str | None]] = Counter()
+    found: dict[tuple[int, str, str | None], Diagnostic] = {}
+    for each in diagnostics:
+        key = each.offset, each.reason, each.json_path
+        counts[key] += 1
+        found.setdefault(key, each)
+    named: set[tuple[int, str]] = set()
+    for (offset, reason, json_path), each in found.items():
+        is_first = (offset, reason) not in named
+        named.add((offset, reason))
+        times = counts[offset, reason, json_path]
+        place = "" if is_first or json_path is None else f", at {json_path}"
+        count = f", {times} times" if times > 1 else ""
+        yield msgspec.structs.replace(each, reason=f"{reason}{place}{count}") if place or count else each
+
+
 def save_diagnostics(transaction: Transaction, diagnostics: Sequence[Diagnostic]) -> None:
     """Write the diagnostics of the source."""
     cursor = transaction.connection.executemany(
@@ -271,7 +293,7 @@ def save_diagnostics(transaction: Transaction, diagnostics: Sequence[Diagnostic]
                 found.severity,
                 found.reason,
             )
-            for found in diagnostics
+            for found in _told_apart(diagnostics)
         ],
     )
     transaction.saved.diagnostics += max(0, cursor.rowcount)
