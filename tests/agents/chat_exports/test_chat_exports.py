@@ -619,3 +619,18 @@ def test_an_encrypted_export_is_refused_in_words(database: Path, tmp_path: Path)
     path.write_bytes(data)
     with pytest.raises(FormatError, match=r"conversations.json is encrypted: unpack the zip with its password"):
         import_file(database, path)
+
+
+def test_conversations_whose_messages_have_the_same_made_up_names_keep_their_own(
+    database: Path, tmp_path: Path
+) -> None:
+    def conversation(name: str, text: str) -> dict[str, Any]:
+        said = {"author": {"role": "user"}, "content": {"content_type": "text", "parts": [text]}}
+        return {"title": "t", "id": name, "mapping": {"m1": {"parent": None, "message": said}}, "current_node": "m1"}
+
+    path = tmp_path / "conversations.json"
+    path.write_text(json.dumps([conversation("one", "a walnut"), conversation("two", "a cedar")]))
+    import_file(database, path)
+    found = {name: [words(each) for each in messages(database, f"chatgpt:{name}")] for name in ("one", "two")}
+    assert found == {"one": ["a walnut"], "two": ["a cedar"]}
+    assert [each.id for each in messages(database, "chatgpt:one")] == ["one.m1"]

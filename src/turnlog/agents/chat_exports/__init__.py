@@ -28,7 +28,7 @@ CLAUDE_AI: Final = "claude-ai"
 class ExportAgent(RowAgent):
     """A service whose conversations are in exports. See `turnlog.agents.base.Agent` and `RowAgent`."""
 
-    parser_version = 1
+    parser_version = 2
 
     @abstractmethod
     def service(self) -> Service:

@@ -6,10 +6,11 @@ says behind it is its result.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, overload
 
 import msgspec
 from msgspec import UNSET, Raw
@@ -66,6 +67,9 @@ STOP_REASONS: dict[str, StopReason] = {
 
 _FAILED = frozenset({"failed", "failed_with_in_kernel_exception", "failed_with_response", "error"})
 """`aggregate_result.status` of code that failed."""
+
+_UNIQUE = re.compile("[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+"""The names that ChatGPT gives to nodes."""
 
 _IMAGE, _AUDIO = "image_asset_pointer", "audio_asset_pointer"
 
@@ -147,8 +151,9 @@ class _Reading:
         self._context = context
         self._conversation = conversation
         self._files = files
-        self._nodes = {name: object_of(node) for name, node in object_of(conversation.get("mapping")).items()}
-        self._parents = {name: text_of(node.get("parent")) for name, node in self._nodes.items()}
+        nodes = object_of(conversation.get("mapping"))
+        self._nodes = {self._own(name): object_of(node) for name, node in nodes.items()}
+        self._parents = {name: self._own(text_of(node.get("parent"))) for name, node in self._nodes.items()}
         self._children: dict[str | None, int] = {}
         for parent in self._parents.values():
             self._children[parent] = self._children.get(parent, 0) + 1
@@ -162,6 +167,19 @@ class _Reading:
         """Node with a call -> the message with it. The node's name is the call's id."""
         self._results: dict[str, list[ToolResult]] = {}
         """Call -> its results, which may be thousands."""
+
+    @overload
+    def _own(self, name: str) -> str: ...
+    @overload
+    def _own(self, name: None) -> None: ...
+    def _own(self, name: str | None) -> str | None:
+        """The name of a node, which no node of another conversation has.
+
+        One that somebody made up gets that of its conversation before it.
+        """
+        if name is None or _UNIQUE.fullmatch(name):
+            return name
+        return f"{self._context.session_id.partition(':')[2]}.{name}"
 
     def read(self) -> None:
         """Read all nodes, and which one is the end."""
@@ -183,7 +201,7 @@ class _Reading:
         if any(count > 1 for parent, count in self._children.items() if parent is not None):
             state = self._context.state
             state.is_branched = True
-            end = nearest(self._parents, self._messages, text_of(facts.get("current_node")))
+            end = nearest(self._parents, self._messages, self._own(text_of(facts.get("current_node"))))
             state.leaf = end or state.leaf
 
     def _add_all(self) -> None:
