@@ -9,7 +9,7 @@ import sys
 from contextlib import closing
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import duckdb
 import msgspec
@@ -23,7 +23,7 @@ from turnlog.model import Message, Origin, TextPart, ToolCallPart, ToolKind
 from turnlog.server.sample import LOGS
 from turnlog.store import connect_sql, open_store
 from turnlog.store.base import SessionFilter, Store
-from turnlog.store.sqlite.tables import TABLES, WrittenTable, write_tables
+from turnlog.store.sqlite.tables import TABLES, Kind, TableWriter, WrittenTable, write_tables
 from turnlog.sync.syncer import sync
 
 # Neither has types of its own.
@@ -278,6 +278,32 @@ def test_an_export_killed_before_any_of_its_files_has_its_name_is_done_again(
     assert name not in {path.name for path in out.iterdir()}
     write_tables(store_path, out)
     assert {path.name for path in out.iterdir()} == {"README.md", *(f"{table}.parquet" for table in TABLES)}
+
+
+def test_a_folder_of_two_exports_has_no_description(store_path: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    write_tables(store_path, out, [])
+    subprocess.run([sys.executable, "-c", KILLED, store_path, out, "parts.parquet"], check=False)
+    assert not (out / "README.md").exists()
+    write_tables(store_path, out)
+    assert (out / "README.md").exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a device that is always full")
+def test_a_table_that_cannot_be_written_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def open_full(path: Path) -> tuple[Path, BinaryIO]:
+        part = path.with_suffix(".part")
+        part.write_bytes(b"")
+        return part, Path("/dev/full").open("wb")
+
+    monkeypatch.setattr("turnlog.store.sqlite.tables._open_unfinished", open_full)
+    columns: dict[str, Kind] = {"text": "text"}
+    with (
+        pytest.raises(OSError, match="No space left"),
+        TableWriter(tmp_path / "parts.parquet", columns, None) as writer,
+    ):
+        writer.add(["x" * 100_000])
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("name", ["parts.parquet.turnlog-part", "parts.parquet.x1_y.turnlog-part"])

@@ -84,7 +84,7 @@ def export(
     """
     from turnlog.atomic_files import refuse_other_than_file
 
-    if subject is None:
+    if not subject:
         what = "the folder" if format_name in _FOLDERS else "the session"
         name = "DIR" if format_name in _FOLDERS else "SESSION"
         raise click.UsageError(f"Name {what}: turnlog export --as {format_name} {name}.")

@@ -157,7 +157,8 @@ def write_tables(
             for name, columns in TABLES.items()
         }
         _write_rows(connection, writers, on_progress)
-    # Nothing was replaced before all was written.
+    # Nothing was replaced before all was written. A kill from here on leaves tables of two exports: without a card.
+    (folder / _CARD).unlink(missing_ok=True)
     written = [WrittenTable(name, writer.path, writer.rows, writer.publish()) for name, writer in writers.items()]
     _write_card(folder, _card(written))
     return written
@@ -450,14 +451,19 @@ class TableWriter:
 
     def __exit__(self, *error: object) -> None:
         """Write the rest."""
-        with self._file:
-            try:
-                if error[0] is None:
-                    self._flush()
-            finally:
-                self._writer.close()
-                if error[0] is not None:
-                    self._part.unlink(missing_ok=True)
+        is_whole = False
+        try:
+            with self._file:
+                try:
+                    if error[0] is None:
+                        self._flush()
+                finally:
+                    # Which writes too: on a full disk it fails, and so does closing the file.
+                    self._writer.close()
+            is_whole = error[0] is None
+        finally:
+            if not is_whole:
+                self._part.unlink(missing_ok=True)
 
     def add(self, row: Sequence[Value], /) -> None:
         """Add a row, whose values are in the order of the columns."""
