@@ -10,7 +10,7 @@ import pytest
 from bill_of_materials import bill_of_materials
 from command_texts import command_texts
 from man_page import man_page
-from site_pages import ROOT, navigation, places_of, write_sources
+from site_pages import ROOT, navigation, places_of, with_bars, write_sources
 from turnlog.cli.main import cli
 
 LINK = re.compile(r"\]\(([^()\s]+)\)")
@@ -88,3 +88,11 @@ def test_the_bill_of_materials_names_every_package_with_its_licence() -> None:
     assert not any("vite@" in purl for purl in components)
     (msgspec,) = (each for purl, each in components.items() if purl.startswith("pkg:pypi/msgspec@"))
     assert "BSD-3-Clause" in str(list(msgspec.licenses))
+
+
+def test_code_in_tables_has_plain_bars(sources: Path) -> None:
+    """A command that is copied from the page has to work."""
+    assert with_bars("| `a \\| b` | c \\| d |\n`a \\| b`") == "| `a | b` | c \\| d |\n`a \\| b`"
+    for page in sources.rglob("*.md"):
+        rows = "\n".join(line for line in page.read_text().splitlines() if line.startswith("|"))
+        assert [code for code in CODE.findall(rows) if "\\|" in code] == []

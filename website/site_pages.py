@@ -270,7 +270,15 @@ def _toml(value: str | Navigation) -> str:
 
 def _write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
+    path.write_text(with_bars(text))
+
+
+def with_bars(text: str) -> str:
+    """The page with plain bars in the code of its tables: GitHub wants them escaped, the generator shows that."""
+    return "\n".join(
+        _CODE.sub(lambda code: code[0].replace("\\|", "|"), line) if line.startswith("|") else line
+        for line in text.split("\n")
+    )
 
 
 def keep_to_itself(site: Path) -> None:
