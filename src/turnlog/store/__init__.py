@@ -39,7 +39,7 @@ def open_store(store: str | Path | None = None, *, create: bool = False) -> Stor
 
     path = _path(store)
     if store is not None and not create and not path.exists():
-        raise StoreError(f"there is no store at {path}: open_store({str(path)!r}, create=True) makes one")
+        raise StoreError(f"there is no store at {path.absolute()}: open_store({str(path)!r}, create=True) makes one")
     return open_sqlite(path)
 
 
