@@ -150,6 +150,7 @@ def test_a_push_says_what_traces_have_no_place_for(tmp_path: Path, double: OtelR
             (each, {})
             for each in ("http://[", "http://", "http://a b/", "http://a:x", "http://a:99999", "http://u:p@a")
         ),
+        *((each, {}) for each in (f"http://{'a' * 64}.invalid", "http://a..invalid:4318/v1/traces")),
         *(("http://a", {name: value}) for name, value in (("X", "a\r\nB: c"), ("X", "€"), ("ä", ""), ("X Y", ""))),
         ("ftp://a", {}),
     ],

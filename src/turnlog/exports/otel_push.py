@@ -111,9 +111,9 @@ def _is_address(endpoint: str) -> bool:
     """Whether HTTP can send there. A name and a password in an address are not sent: a header has them."""
     try:
         parts = urlsplit(endpoint)
-        return (
-            bool(parts.hostname) and parts.port != 0 and parts.username is None and bool(_ADDRESS.fullmatch(endpoint))
-        )
+        # What sockets do with a name: it refuses one with an empty part, or a part of more than 63 characters.
+        name = (parts.hostname or "").encode("idna")
+        return bool(name) and parts.port != 0 and parts.username is None and bool(_ADDRESS.fullmatch(endpoint))
     except ValueError:
         return False
 
