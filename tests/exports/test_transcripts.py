@@ -154,6 +154,21 @@ def test_an_index_that_is_elsewhere_is_not_emptied(store: Path, tmp_path: Path) 
     assert (theirs / "a.idx").read_text() == "theirs"
 
 
+def test_only_what_scout_writes_goes_with_the_transcripts_before(store: Path, tmp_path: Path) -> None:
+    index, elsewhere = tmp_path / "out" / "_index", tmp_path / "elsewhere.idx"
+    elsewhere.write_text("theirs")
+    with open_store(store) as opened:
+        write_transcripts(opened, tmp_path / "out", [])
+        index.mkdir()
+        theirs = ("mine.idx", "index_mine.idx", "index_20261127T101112_a.txt", "notes.txt")
+        scouts = ("index_20261127T101112_4f2Ka.idx", "_manifest_20261127T101112_9bc.enc.idx")
+        for name in (*theirs, *scouts):
+            (index / name).write_text("")
+        (index / "index_20261127T101113_link.idx").symlink_to(elsewhere)
+        write_transcripts(opened, tmp_path / "out", [])
+    assert {each.name for each in index.iterdir()} == {*theirs, "index_20261127T101113_link.idx"}
+
+
 def test_transcripts_and_an_index_of_others_stay_as_they_are(store: Path, tmp_path: Path) -> None:
     others = tmp_path / "others"
     (others / "_index").mkdir(parents=True)

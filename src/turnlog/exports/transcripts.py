@@ -5,6 +5,7 @@ Needs the extra `turnlog[parquet]`.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -20,6 +21,9 @@ FILE: Final = "transcripts.parquet"
 
 _OF_SCOUT: Final = "_index"
 """The folder in which Scout keeps an index of what it has read."""
+
+_INDEX: Final = re.compile(r"(?:index|_manifest)_\d{8}T\d{6}_[0-9A-Za-z]+(?:\.enc)?\.idx")
+"""The files of that index: those that Scout reads. Others in the folder are of others."""
 
 
 class WrittenTranscripts(NamedTuple):
@@ -65,7 +69,7 @@ def write_transcripts(
     on_progress(len(session_ids), len(session_ids))
     for index in sorted((folder / _OF_SCOUT).glob("*.idx")):
         # It says what the file before had.
-        if index.is_file() or index.is_symlink():
+        if _INDEX.fullmatch(index.name) and index.is_file() and not index.is_symlink():
             index.unlink()
     return WrittenTranscripts(WrittenTable("transcripts", writer.path, writer.rows, writer.publish()), losses)
 
