@@ -169,6 +169,17 @@ def test_only_what_scout_writes_goes_with_the_transcripts_before(store: Path, tm
     assert {each.name for each in index.iterdir()} == {*theirs, "index_20261127T101113_link.idx"}
 
 
+def test_transcripts_of_others_that_come_while_ours_are_written_stay(store: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+
+    def come(done: int, total: int) -> None:
+        (out / "transcripts.parquet").write_text("theirs")
+
+    with open_store(store) as opened, pytest.raises(ConflictError, match=r"has transcripts\.parquet, which no such"):
+        write_transcripts(opened, out, ["plain:s"], on_progress=come)
+    assert [(each.name, each.read_text()) for each in out.iterdir()] == [("transcripts.parquet", "theirs")]
+
+
 def test_transcripts_and_an_index_of_others_stay_as_they_are(store: Path, tmp_path: Path) -> None:
     others = tmp_path / "others"
     (others / "_index").mkdir(parents=True)

@@ -252,6 +252,22 @@ def test_files_of_others_with_the_names_of_an_export_stay_as_they_are(
     assert [(each.name, each.read_bytes()) for each in others.iterdir()] == [(name, before)]
 
 
+@pytest.mark.parametrize("name", ["README.md", "usage.parquet"])
+def test_a_file_of_others_that_comes_while_tables_are_written_stays(
+    store_path: Path, tmp_path: Path, name: str
+) -> None:
+    out = tmp_path / "out"
+    write_tables(store_path, out, [])
+    before = {each.name: each.read_bytes() for each in out.iterdir()}
+
+    def come(done: int, total: int) -> None:
+        (out / name).write_text("theirs")
+
+    with pytest.raises(ConflictError, match=f"has {name}, which no such export has written"):
+        write_tables(store_path, out, on_progress=come)
+    assert {each.name: each.read_bytes() for each in out.iterdir()} == before | {name: b"theirs"}
+
+
 def test_what_a_killed_export_left_is_removed(store_path: Path, tmp_path: Path) -> None:
     write_tables(store_path, tmp_path / "out", [])
     (tmp_path / "out" / "parts.parquet").replace(tmp_path / "out" / "parts.parquet.x1_y.turnlog-part")

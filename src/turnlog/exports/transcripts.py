@@ -11,11 +11,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from turnlog.errors import ConflictError
 from turnlog.exports.source import ExportSource
 from turnlog.formats.scout import COLUMNS, ScoutConversation, to_scout
 from turnlog.store.base import Store
 from turnlog.store.session_secrets import learned_redactor
-from turnlog.store.sqlite.tables import TableWriter, WrittenTable, is_written_table, prepare_folder
+from turnlog.store.sqlite.tables import TableWriter, WrittenTable, is_written_table, prepare_folder, refuse_others
 
 FILE: Final = "transcripts.parquet"
 
@@ -56,7 +57,8 @@ def write_transcripts(
         ConflictError: Something in the folder is not of an earlier such export.
         OSError: It cannot be written.
     """
-    prepare_folder(folder, {FILE: is_written_table, _OF_SCOUT: _is_index})
+    known = {FILE: is_written_table, _OF_SCOUT: _is_index}
+    prepare_folder(folder, known)
     losses: Counter[str] = Counter()
     redactor = learned_redactor(store, *map(store.session, session_ids)) if redact else None
     with TableWriter(folder / FILE, dict(COLUMNS), None) as writer:
@@ -67,6 +69,11 @@ def write_transcripts(
             losses.update(kind for kind, _ in made.losses)
             writer.add(list(made.row.values()))
     on_progress(len(session_ids), len(session_ids))
+    try:
+        refuse_others(folder, known)
+    except ConflictError:
+        writer.discard()
+        raise
     for index in sorted((folder / _OF_SCOUT).glob("*.idx")):
         # It says what the file before had.
         if _INDEX.fullmatch(index.name) and index.is_file() and not index.is_symlink():

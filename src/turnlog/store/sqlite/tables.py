@@ -144,23 +144,30 @@ def write_tables(
 
     Raises ConflictError if something in the folder is not of an earlier export, OSError if it cannot be written.
     """
-    prepare_folder(folder, {f"{name}.parquet": is_written_table for name in TABLES} | {_CARD: _is_card})
+    known = {f"{name}.parquet": is_written_table for name in TABLES} | {_CARD: _is_card}
+    prepare_folder(folder, known)
     end_forgetting(store_path)
-    with closing(connect(store_path, read_only=True)) as connection, ExitStack() as stack:
-        _choose(connection, sessions)
-        redactor = Redactor() if redact else None
-        if redactor is not None:
-            _write_rows(connection, {name: _Learner(names, redactor) for name, names in TABLES.items()}, on_progress)
-            _learn_spills(connection, redactor)
-        writers = {
-            name: stack.enter_context(TableWriter(folder / f"{name}.parquet", columns, redactor))
-            for name, columns in TABLES.items()
-        }
-        _write_rows(connection, writers, on_progress)
-    # Nothing was replaced before all was written. A kill from here on leaves tables of two exports: without a card.
-    (folder / _CARD).unlink(missing_ok=True)
-    written = [WrittenTable(name, writer.path, writer.rows, writer.publish()) for name, writer in writers.items()]
-    _write_card(folder, _card(written))
+    with ExitStack() as unfinished:
+        with closing(connect(store_path, read_only=True)) as connection, ExitStack() as stack:
+            _choose(connection, sessions)
+            redactor = Redactor() if redact else None
+            if redactor is not None:
+                _write_rows(
+                    connection, {name: _Learner(names, redactor) for name, names in TABLES.items()}, on_progress
+                )
+                _learn_spills(connection, redactor)
+            writers = {
+                name: stack.enter_context(TableWriter(folder / f"{name}.parquet", columns, redactor))
+                for name, columns in TABLES.items()
+            }
+            for writer in writers.values():
+                unfinished.callback(writer.discard)
+            _write_rows(connection, writers, on_progress)
+        refuse_others(folder, known)
+        # Nothing was replaced before all was written. A kill from here on leaves tables of two exports: without a card.
+        (folder / _CARD).unlink(missing_ok=True)
+        written = [WrittenTable(name, writer.path, writer.rows, writer.publish()) for name, writer in writers.items()]
+        _write_card(folder, _card(written))
     return written
 
 
@@ -196,11 +203,24 @@ def prepare_folder(folder: Path, known: Mapping[str, Callable[[Path], bool]]) ->
         if unfinished is not None and unfinished[1] in known and entry.is_file() and not entry.is_symlink():
             left.append(entry)
         elif entry.name not in known or not known[entry.name](entry):
-            raise ConflictError(
-                f"{folder} has {entry.name}, which no such export has written: name a folder of its own"
-            )
+            raise _not_ours(entry)
     for entry in left:
         _remove_unfinished(entry)
+
+
+def refuse_others(folder: Path, known: Mapping[str, Callable[[Path], bool]]) -> None:
+    """Look again before something is replaced: writing takes a minute, in which somebody may have come with a file.
+
+    Raises ConflictError if what is there under a name of `known` was not written by such an export.
+    """
+    for name, is_ours in known.items():
+        entry = folder / name
+        if os.path.lexists(entry) and not is_ours(entry):
+            raise _not_ours(entry)
+
+
+def _not_ours(entry: Path) -> ConflictError:
+    return ConflictError(f"{entry.parent} has {entry.name}, which no such export has written: name a folder of its own")
 
 
 def _remove_unfinished(part: Path) -> None:
@@ -488,6 +508,10 @@ class TableWriter:
         """Give the file its name; returns its size in bytes."""
         self._part.replace(self.path)
         return self.path.stat().st_size
+
+    def discard(self) -> None:
+        """Delete the file, unless it has its name."""
+        self._part.unlink(missing_ok=True)
 
     def _flush(self) -> None:
         columns = list(zip(*self._waiting, strict=True)) or [()] * len(self._kinds)
