@@ -384,6 +384,19 @@ def test_what_does_not_fit_is_named_by_its_place(tmp_path: Path) -> None:
     assert len({message.id for message in messages(changes)}) == 3
 
 
+@pytest.mark.parametrize("indent", [None, 2])
+def test_bytes_that_are_no_utf8_are_noted(indent: int | None, tmp_path: Path) -> None:
+    document = json.dumps(trajectory(step(1, "user", "caf@"), step(2)), indent=indent).encode()
+    (tmp_path / "t.json").write_bytes(document.replace(b"@", b"\xe9"))
+    found = agent("atif")
+    assert isinstance(found, RowAgent)
+    [source] = found.find_sources(tmp_path)
+    changes = found.fold(source).feed(b"".join(found.read_rows(source, ()).lines), 0)
+    assert [part.text for part in messages(changes)[0].parts if isinstance(part, TextPart)] == ["caf\ufffd"]
+    noted = [(each.reason, each.severity, each.json_path) for each in changes.diagnostics]
+    assert noted == [("bytes that are not UTF-8 became U+FFFD", "note", "$")]
+
+
 def test_a_trajectory_within_itself_stays_in_the_list(home: Path, tmp_path: Path) -> None:
     seen = {"source_call_id": "a", "subagent_trajectory_ref": [{"trajectory_id": "cyc"}]}
     made = step(1, tool_calls=[call("a")], observation={"results": [seen]})

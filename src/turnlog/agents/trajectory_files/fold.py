@@ -14,7 +14,17 @@ import msgspec
 from turnlog.agents.base import Source
 from turnlog.agents.changes import Changes, Link
 from turnlog.agents.conversation import ConversationContext
-from turnlog.agents.decoding import LineContext, fields_of, list_of, object_of, text_of, value_of
+from turnlog.agents.decoding import (
+    REPLACED,
+    LineContext,
+    clean_json,
+    fields_of,
+    is_utf8,
+    list_of,
+    object_of,
+    text_of,
+    value_of,
+)
 from turnlog.agents.json_file import recover_items
 from turnlog.agents.jsonl import count_lines
 from turnlog.agents.row_files import ROWS, RowLine
@@ -83,7 +93,10 @@ class TrajectoryFold:
 
 def _decoded(context: LineContext, document: bytes) -> TrajectoryRecord | None:
     """The trajectory; of a damaged one what comes before its steps, and the steps that are whole."""
-    text = document.strip(b" \t\r\n\x00").removeprefix(b"\xef\xbb\xbf").lstrip()
+    # Before it is decoded: what is wrong in a step would not be seen.
+    if not is_utf8(document):
+        context.report(REPLACED, "note", "$")
+    text = clean_json(document.strip(b" \t\r\n\x00").removeprefix(b"\xef\xbb\xbf").lstrip())
     found = TRAJECTORIES.decode(text)
     if isinstance(found, str):
         context.report(found, json_path="$")
