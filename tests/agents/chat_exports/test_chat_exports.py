@@ -526,6 +526,49 @@ def test_half_a_character_in_an_export_is_read_as_elsewhere_and_restored_as_it_w
     assert len(messages(database, SUM)) > 9
 
 
+@pytest.mark.parametrize("indent", [None, 2])
+@pytest.mark.parametrize(
+    ("folder", "session", "field"), [(CHATGPT, SUM, "title"), (CLAUDE_AI, GARLIC, "name")], ids=["chatgpt", "claude-ai"]
+)
+def test_bytes_that_are_no_utf8_are_noted_and_restored_as_they_were(
+    database: Path, tmp_path: Path, folder: Path, session: str, field: str, indent: int | None
+) -> None:
+    first, second = json.loads((folder / "conversations.json").read_bytes())
+    whole = json.dumps(first | {field: "caf@"}, indent=indent).encode().replace(b"caf@", b"caf\xe9")
+    path = tmp_path / "conversations.json"
+    path.write_bytes(b"[%b, %b]" % (whole, json.dumps(second).encode()))
+    import_file(database, path)
+    with open_store(database) as store:
+        assert store.session(session).title == "caf\ufffd"
+        noted = [(each.reason, each.severity) for each in store.diagnostics().items]
+        assert noted == [("bytes that are not UTF-8 became U+FFFD", "note")]
+        [restored] = [each.path for each in store.restore(session, tmp_path / "out") if str(each.path).endswith("json")]
+    assert Path(restored).read_bytes() == b"[%b]" % whole
+
+
+@pytest.mark.parametrize("is_equal", [False, True])
+def test_a_conversation_with_the_id_of_another_is_named_unless_it_is_the_same(
+    database: Path, tmp_path: Path, *, is_equal: bool
+) -> None:
+    first, second = json.loads((CHATGPT / "conversations.json").read_bytes())
+    again = first if is_equal else first | {"title": "Another one"}
+    path = tmp_path / "conversations.json"
+    path.write_text(json.dumps([first, second, again]))
+    summary = import_file(database, path)
+    assert summary.new_sessions == 2
+    named = "conversations.json: conversations that are left out, since a later one has their id: 1"
+    assert [problem.reason for problem in summary.problems] == ([] if is_equal else [named])
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_two_lists_of_one_name_in_a_zip_are_both_read(database: Path, tmp_path: Path) -> None:
+    path = tmp_path / "export.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        for each in json.loads((CHATGPT / "conversations.json").read_bytes()):
+            archive.writestr("conversations.json", json.dumps([each]))
+    assert set(import_file(database, path).sessions) == {SUM, CAT}
+
+
 def test_only_escapes_of_lone_surrogates_are_replaced() -> None:
     pair, high, low = r"\ud83d\uDE00", r"\uD83d", r"\ude00"
     text = rf'["{pair}{high}a", "{low}{high}{pair}", "\\{pair}\\\\{low}\\u00e9\\ud83d{low}", "{high}{high}\n{low}"]'

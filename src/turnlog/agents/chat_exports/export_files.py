@@ -15,9 +15,9 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from msgspec import Raw
 
-from turnlog.agents.decoding import object_of, text_of
+from turnlog.agents.decoding import REPLACED, clean_json, object_of, text_of
 from turnlog.agents.files import read_regular_file
-from turnlog.agents.jsonl import UNREADABLE
+from turnlog.agents.jsonl import REPAIRED, UNREADABLE
 from turnlog.agents.zip_members import refuse_too_large
 from turnlog.errors import SourceError
 from turnlog.model.lenient_json import without_lone_surrogates
@@ -106,9 +106,10 @@ class ExportFiles:
         if self._zip is None:
             yield self._path.name, read_regular_file(self._path, -1)
             return
-        for name in sorted(self._names()):
-            if LISTS.fullmatch(PurePosixPath(name).name):
-                yield name, self._content(name, None)
+        # Two of one name are two lists.
+        for info in sorted(self._zip.infolist()[:_MOST_FILES], key=lambda each: each.filename):
+            if not info.is_dir() and LISTS.fullmatch(PurePosixPath(info.filename).name):
+                yield info.filename, self._unpacked(self._zip, info, None)
 
     def conversations(self, service: Service) -> tuple[dict[str, Listed], tuple[str, ...]]:
         """The conversations of all lists by their ids, and what the lists have lost.
@@ -122,7 +123,13 @@ class ExportFiles:
                 items = list(_items(data, name, losses))
             except UNREADABLE as error:
                 raise SourceError(f"no list of conversations: {error}", path=self._path) from error
-            found.update((each.identity, each) for each in (_listed(service, *item) for item in items))
+            again = 0
+            for each in (_listed(service, *item) for item in items):
+                before = found.get(each.identity)
+                again += before is not None and memoryview(before.json) != memoryview(each.json)
+                found[each.identity] = each
+            if again:
+                losses.append(f"{name}: conversations that are left out, since a later one has their id: {again}")
         return found, tuple(losses)
 
     def files(self, beginnings: Iterable[str]) -> Iterator[tuple[str, bytes]]:
@@ -133,7 +140,7 @@ class ExportFiles:
             # The first one that is not before a beginning has it, or none has.
             found = bisect_left(named, (beginning, ""))
             name, place = named[found] if found < len(named) else ("", "")
-            content = self._content(place, LARGEST_FILE) if name.startswith(beginning) else None
+            content = self._content(place) if name.startswith(beginning) else None
             if content:
                 yield name, content
 
@@ -157,20 +164,24 @@ class ExportFiles:
             if file.is_file() and not file.is_symlink()
         ]
 
-    def _content(self, name: str, limit: int | None) -> bytes:
-        """The content of a file; without a limit that of a list. One that is larger than its limit is empty."""
-        if self._zip is None:
-            data = read_regular_file(self._path.parent / name, -1 if limit is None else limit + 1)
-            return b"" if limit is not None and len(data) > limit else data
+    def _content(self, name: str) -> bytes:
+        """The content of a file that is no list; one that is too large is empty."""
+        if self._zip is not None:
+            # The last one of its name.
+            return self._unpacked(self._zip, self._zip.getinfo(name), LARGEST_FILE)
+        data = read_regular_file(self._path.parent / name, LARGEST_FILE + 1)
+        return b"" if len(data) > LARGEST_FILE else data
+
+    def _unpacked(self, archive: zipfile.ZipFile, info: zipfile.ZipInfo, limit: int | None) -> bytes:
+        """The content of a file in a zip; without a limit that of a list. One that is larger than that is empty."""
         try:
-            info = self._zip.getinfo(name)
             if info.flag_bits & _ENCRYPTED:
-                raise SourceError(f"{name} is encrypted: unpack the zip with its password", path=self._path)
+                raise SourceError(f"{info.filename} is encrypted: unpack the zip with its password", path=self._path)
             if limit is None:
                 refuse_too_large(info, self._path, _LARGEST_LIST)
-            return b"" if limit is not None and info.file_size > limit else self._zip.read(info)
+            return b"" if limit is not None and info.file_size > limit else archive.read(info)
         except (zipfile.BadZipFile, zlib.error, EOFError, KeyError, RuntimeError, NotImplementedError) as error:
-            raise SourceError(f"{name}: {error}", path=self._path) from error
+            raise SourceError(f"{info.filename}: {error}", path=self._path) from error
 
 
 def _items(data: bytes, name: str, losses: list[str]) -> Iterable[tuple[Raw, Raw]]:
@@ -282,13 +293,18 @@ def object_in(raw: Raw) -> dict[str, Any]:
     return read_object(memoryview(raw))[0]
 
 
-def read_object(data: bytes | memoryview) -> tuple[dict[str, Any], bool]:
-    """A conversation, empty if it cannot be read, and whether lone surrogates in it were replaced."""
+def read_object(data: bytes | memoryview) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """A conversation, empty if it cannot be read, and what of its text was replaced."""
     try:
-        return object_of(msgspec.json.decode(data)), False
+        return object_of(msgspec.json.decode(data)), ()
     except UNREADABLE:
         pass
+    given = bytes(data)
+    text = clean_json(given)
+    made = without_lone_surrogates(text)
     try:
-        return object_of(msgspec.json.decode(without_lone_surrogates(data))), True
+        found = object_of(msgspec.json.decode(made))
     except UNREADABLE:
-        return {}, False
+        return {}, ()
+    replaced = ((REPLACED, text is not given), (REPAIRED, made != text))
+    return found, tuple(reason for reason, is_so in replaced if is_so)

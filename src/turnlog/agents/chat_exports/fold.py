@@ -9,7 +9,6 @@ from turnlog.agents.chat_exports.export_files import Service, given_id, read_obj
 from turnlog.agents.chat_exports.sources import CONVERSATION, JSON
 from turnlog.agents.conversation import ConversationContext, ConversationFold
 from turnlog.agents.decoding import object_of
-from turnlog.agents.jsonl import REPAIRED
 from turnlog.agents.row_files import ROWS, RowLine, json_in
 
 
@@ -26,13 +25,13 @@ class ExportFold(ConversationFold[RowLine]):
 
     def read(self, context: ConversationContext, record: RowLine) -> None:
         """See `ConversationFold.read`."""
-        found, is_replaced = read_object(json_in(record, JSON) or b"null")
+        found, replaced = read_object(json_in(record, JSON) or b"null")
         if record.table != CONVERSATION or not found:
             context.report("the line is no conversation")
             context.changes.counts.unreadable += 1
             return
-        if is_replaced:
-            context.report(REPAIRED, "note")
+        for reason in replaced:
+            context.report(reason, "note")
         self.read_conversation(context, found, record)
         if given_id(self.service, found) is None:
             context.report("the conversation has no id: that of the session was made from its beginning", "note")

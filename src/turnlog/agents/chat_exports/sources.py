@@ -14,9 +14,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from msgspec import Raw
+
 from turnlog.agents.base import Detection, RowUpdate, Source, SourceKind, Version
 from turnlog.agents.chat_exports.export_files import LISTS, ExportFiles, Listed, Service, is_list, is_zip, object_in
 from turnlog.agents.databases import READABLE, Row, session_place
+from turnlog.agents.decoding import is_utf8
 from turnlog.agents.files import entries, holds_folder, is_file
 from turnlog.agents.row_files import FILE, files_in, json_column, line_of, restore_file, rows_in, update_of
 from turnlog.agents.safe_names import file_name, session_name
@@ -175,10 +178,15 @@ def _lines(service: Service, path: Path, found: Listed) -> Iterator[bytes]:
     wanted = set(filter(None, service.files_of(object_in(found.json))))
     files = _opened(path, _stamp(path)).files(wanted) if wanted else ()
     contents: Row = {f"{FILE}{name}": content for name, content in files}
-    # A conversation may have a hundred megabytes: no more copies of it than are needed.
-    is_clean = json_column(bytes(found.json)) is not None
-    json = found.json if is_clean else bytes(found.json).decode(errors="replace")
-    yield line_of(CONVERSATION, {JSON: json} | contents)
+    yield line_of(CONVERSATION, {JSON: _column_of(found.json)} | contents)
+
+
+def _column_of(item: Raw) -> Raw | str | bytes:
+    """A conversation as a column: exactly as it is. It may have a hundred megabytes: no copy of it stays behind."""
+    data = bytes(item)
+    if json_column(data) is not None:
+        return item
+    return data.decode() if is_utf8(data) else data
 
 
 def restore_rows(source: Source, log: Iterable[bytes], to: Path) -> list[Path]:
@@ -190,7 +198,9 @@ def restore_rows(source: Source, log: Iterable[bytes], to: Path) -> list[Path]:
     folder = to / os.path.relpath(place[0], source.root) / file_name(place[1])
     written: list[Path] = []
     for _, row in rows_in(log):
-        written.append(restore_file(folder / "conversations.json", f"[{row.get(JSON)}]".encode(), to))
+        value = row.get(JSON)
+        item = value if isinstance(value, bytes) else f"{value}".encode()
+        written.append(restore_file(folder / "conversations.json", b"[%b]" % item, to))
         for name, content in files_in(row).items():
             written.append(restore_file(folder / file_name(Path(name).name), content, to))
     return written
