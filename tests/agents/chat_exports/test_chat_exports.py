@@ -677,3 +677,38 @@ def test_conversations_whose_messages_have_the_same_made_up_names_keep_their_own
     found = {name: [words(each) for each in messages(database, f"chatgpt:{name}")] for name in ("one", "two")}
     assert found == {"one": ["a walnut"], "two": ["a cedar"]}
     assert [each.id for each in messages(database, "chatgpt:one")] == ["one.m1"]
+
+
+def test_a_time_out_of_range_is_noted(database: Path, tmp_path: Path) -> None:
+    listed = json.loads((CHATGPT / "conversations.json").read_bytes())[1:]
+    nodes = (each for each in listed[0]["mapping"].values() if each.get("message"))
+    node = next(each for each in nodes if each["message"]["author"]["role"] == "user")
+    listed[0]["create_time"] = node["message"]["create_time"] = 1e300
+    path = tmp_path / "conversations.json"
+    path.write_text(json.dumps(listed))
+    import_file(database, path)
+    with open_store(database) as store:
+        noted = {(each.reason, each.severity) for each in store.diagnostics().items}
+        places = {each.json_path for each in store.diagnostics().items}
+    assert places == {"$.create_time", f"$.mapping.{node['id']}.message.create_time"}
+    assert {severity for _, severity in noted} == {"note"}
+    assert all(reason.startswith("a time out of range is left out") for reason, _ in noted)
+
+
+@pytest.mark.parametrize("is_equal", [False, True])
+def test_messages_of_one_uuid_are_both_read_unless_they_are_the_same(
+    database: Path, tmp_path: Path, *, is_equal: bool
+) -> None:
+    [listed] = json.loads((CLAUDE_AI / "conversations.json").read_bytes())[1:]
+    asked = listed["chat_messages"][0]
+    again = asked if is_equal else asked | {"text": "And a walnut?", "content": []}
+    listed["chat_messages"].append(again)
+    path = tmp_path / "conversations.json"
+    path.write_text(json.dumps([listed]))
+    import_file(database, path)
+    said = [words(message) for message in messages(database, WORD)]
+    assert said.count(asked["text"]) == 1
+    assert said.count("And a walnut?") == (0 if is_equal else 1)
+    with open_store(database) as store:
+        place = f"$.chat_messages[{len(listed['chat_messages']) - 1}].uuid"
+        assert [each.json_path for each in store.diagnostics().items] == ([] if is_equal else [place])

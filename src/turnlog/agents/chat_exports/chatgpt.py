@@ -184,7 +184,7 @@ class _Reading:
     def read(self) -> None:
         """Read all nodes, and which one is the end."""
         facts, change = self._conversation, self._context.session
-        change.first_at, change.last_at = time_of(facts.get("create_time")), time_of(facts.get("update_time"))
+        change.first_at, change.last_at = self._time(facts, "create_time", "$"), self._time(facts, "update_time", "$")
         title = title_line(text_of(facts.get("title")) or "")
         if title:
             change.titles["generated"] = title
@@ -232,6 +232,18 @@ class _Reading:
         if message and (content or role):
             reader(name, message, content, before)
 
+    def _message_time(self, name: str, message: Mapping[str, Any]) -> datetime | None:
+        node = text_of(self._nodes[name].get("id")) or name
+        return self._time(message, "create_time", f"$.mapping.{node}.message")
+
+    def _time(self, facts: Mapping[str, Any], field: str, place: str) -> datetime | None:
+        """A time; a note where it is none that a calendar has."""
+        found = time_of(facts.get(field))
+        # Without one there is null, or 0.
+        if found is None and facts.get(field):
+            self._context.report("a time out of range is left out", "note", f"{place}.{field}")
+        return found
+
     # -- what the user and the service said
 
     def _read_input(self, name: str, message: dict[str, Any], content: dict[str, Any], before: str | None) -> None:
@@ -252,7 +264,7 @@ class _Reading:
                 role="system" if role == "system" else "developer" if is_own else "user",
                 parts=tuple(parts),
                 origin=Origin.HARNESS if is_own else Origin.PROMPT,
-                created_at=time_of(message.get("create_time")),
+                created_at=self._message_time(name, message),
                 metadata={CHATGPT: facts} if facts else {},
             ),
             before,
@@ -269,7 +281,7 @@ class _Reading:
         reasoning, follows = (None, before) if thought is None else self._found[thought]
         parts = () if reasoning is None else reasoning.parts
         metadata = object_of(message.get("metadata"))
-        at = time_of(message.get("create_time"))
+        at = self._message_time(name, message)
         identity = name if thought is None else thought
         finish = text_of(object_of(metadata.get("finish_details")).get("type"))
         answer = Message(
@@ -336,7 +348,7 @@ class _Reading:
             status=status,
             content=parts,
             error_text=(text or text_of(content.get("name")) or "failed") if failed else None,
-            completed_at=time_of(message.get("create_time")),
+            completed_at=self._message_time(name, message),
             metadata={CHATGPT: {"tool": text_of(object_of(message.get("author")).get("name"))}},
         )
         if call is not None:

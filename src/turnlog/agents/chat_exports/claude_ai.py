@@ -118,8 +118,7 @@ class _Reading:
         project = text_of(object_of(facts.get("project")).get("name"))
         change.metadata = {CLAUDE_AI: {"project": project}} if project else {}
         messages = [object_of(each) for each in list_of(facts.get("chat_messages"))]
-        unnamed = f"{self._context.external_id}."
-        named = {text_of(each.get("uuid")) or f"{unnamed}{number}": each for number, each in enumerate(messages)}
+        named = self._named(messages)
         parents = {name: text_of(each.get("parent_message_uuid")) for name, each in named.items()}
         if not any(parent in named for parent in parents.values()):
             # Older exports name no parents: then a message follows the one before it.
@@ -128,6 +127,20 @@ class _Reading:
         for name in in_order(order):
             self._read_message(name, named[name], nearest(parents, self._ends, parents[name]))
         self._find_branch(parents, list(named))
+
+    def _named(self, messages: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+        """The messages by their names: a name of its own for one without, or with that of another message."""
+        named: dict[str, dict[str, Any]] = {}
+        for number, message in enumerate(messages):
+            made_up = f"{self._context.external_id}.{number}"
+            name = text_of(message.get("uuid")) or made_up
+            if name not in named:
+                named[name] = message
+            elif named[name] != message:
+                place = f"$.chat_messages[{number}].uuid"
+                self._context.report("another message has this uuid: this one has a made-up name", "note", place)
+                named[made_up] = message
+        return named
 
     def _find_branch(self, parents: dict[str, str | None], names: list[str]) -> None:
         """Mark the branch that the conversation ended with: that of its newest message, if no field names it."""

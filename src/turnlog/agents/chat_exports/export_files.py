@@ -306,5 +306,5 @@ def read_object(data: bytes | memoryview) -> tuple[dict[str, Any], tuple[str, ..
         found = object_of(msgspec.json.decode(made))
     except UNREADABLE:
         return {}, ()
-    replaced = ((REPLACED, text is not given), (REPAIRED, made != text))
+    replaced = ((REPLACED, text is not given), (REPAIRED, bytes(made) != text))
     return found, tuple(reason for reason, is_so in replaced if is_so)
