@@ -101,6 +101,19 @@ def test_what_does_not_only_read_is_refused(run: Command, store: Path, sql: str)
 
 
 @pytest.mark.parametrize(
+    ("sql", "words"),
+    [
+        ("SELECT ?1", "a query has no parameters: write the values into the SQL."),
+        ("SELECT :name", "a query has no parameters: write the values into the SQL."),
+        ("SELECT '\udc80'", "the SQL has half of a character (a lone surrogate), which no text has."),
+    ],
+)
+def test_what_python_cannot_ask_is_said_in_our_words(run: Command, sql: str, words: str) -> None:
+    result = run("query", sql)
+    assert (result.exit_code, result.stderr.splitlines()[-1]) == (2, f"Error: {words}")
+
+
+@pytest.mark.parametrize(
     ("sql", "hint"),
     [
         ("SELECT * FROM v_session", "v_session (did you mean v_sessions?); `turnlog query` lists the views"),

@@ -148,6 +148,12 @@ def _explained(seconds: float, deadline: float) -> Generator[None]:
         if str(error) == "interrupted" or is_late:
             raise QueryTimeoutError(f"the query took more than {seconds:g} seconds") from error
         raise ValueError(f"SQLite: {str(error).rstrip('.')}") from error
+    except UnicodeEncodeError as error:
+        raise ValueError("the SQL has half of a character (a lone surrogate), which no text has") from error
+    except sqlite3.ProgrammingError as error:
+        if "bindings" in str(error):
+            raise ValueError("a query has no parameters: write the values into the SQL") from error
+        raise ValueError(f"SQLite: {str(error).rstrip('.')}") from error
     except sqlite3.DatabaseError as error:
         if str(error) in _REFUSALS:
             raise ValueError("a query may only read the store") from error
