@@ -294,7 +294,12 @@ def test_formats_of_many_sessions_take_no_session(
     assert f"{short} is a session" in result.stderr
     assert not (tmp_path / short).exists()
     assert run("export", "--as", name, f"./{short}/").exit_code == 0
-    assert f"Name the folder: turnlog export --as {name} DIR." in run("export", "--as", name).stderr
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "empty")
+    for unnamed in ((), ("",)):
+        assert f"Name the folder: turnlog export --as {name} DIR." in run("export", "--as", name, *unnamed).stderr
+    assert not list(Path().iterdir())
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "notes").write_text("mine")
     assert "notes: is a file: name a folder for the tables" in run("export", "--as", name, "notes").stderr
 
