@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
@@ -16,6 +17,7 @@ from support.profiles import examples
 from turnlog.model import Message, TextPart
 from turnlog.store import open_store
 from turnlog.store.base import Store
+from turnlog.store.connection import connect
 from turnlog.store.postgres.search import SearchReplica
 from turnlog.store.postgres.store import PostgresStore
 from turnlog.store.search.base import Hit, SearchField, SearchFilter, SearchPage, search_path
@@ -79,12 +81,12 @@ def searches(databases: PostgresDatabases, tmp_path_factory: pytest.TempPathFact
             found.searcher.close()
 
 
-def say_foreign_words(store: Store) -> None:
+def say_foreign_words(store: Store, name: str = "words") -> None:
     for number, text in enumerate(FOREIGN):
         part = TextPart(id=f"f{number}.0", text=text)
         at = datetime(2026, 5, 1 + number, tzinfo=UTC)
         message = Message(id=f"f{number}", role="user", parts=(part,), created_at=at, updated_at=at)
-        store.save_messages("demo:words", [message])
+        store.save_messages(f"demo:{name}", [message])
 
 
 def a_query(random: Random, searches: Searches) -> str:
@@ -166,6 +168,12 @@ def test_the_copy_follows_what_is_written_and_forgotten(store: PostgresStore, tm
         files = [path for path in tmp_path.rglob("*") if path.is_file()]
         assert files
         assert not any("Straße".encode() in path.read_bytes() for path in files if path.suffix == ".db")
+        # The next session has the key of the forgotten one in the copy.
+        say_foreign_words(store, "later")
+        replica.follow()
+        assert [hit.message_id for hit in replica.search("Straße").hits] == ["f3"]
+        with closing(connect(next(tmp_path.rglob("turnlog.db")), read_only=True)) as copy:
+            assert copy.execute("PRAGMA foreign_key_check").fetchall() == []
 
 
 def test_a_copy_that_was_deleted_is_made_again(store: PostgresStore, tmp_path: Path) -> None:

@@ -17,8 +17,9 @@ import msgspec
 
 from turnlog.store.connection import connect, write_transaction
 from turnlog.store.feed.reading import archived_sizes, read_archived, read_batch
-from turnlog.store.feed.taking import position_of, take, take_archived
+from turnlog.store.feed.taking import position_of, take, take_archived, withdraw
 from turnlog.store.feed.values import TABLES, FeedBatch, Row
+from turnlog.store.keys import find_key
 from turnlog.store.search.base import (
     EVERYTHING,
     Hit,
@@ -30,6 +31,7 @@ from turnlog.store.search.base import (
 )
 from turnlog.store.search.indexer import Indexer
 from turnlog.store.search.searcher import Searcher
+from turnlog.store.sqlite.forget import forget
 
 if TYPE_CHECKING:
     from turnlog.store.postgres.store import PostgresStore
@@ -93,8 +95,8 @@ class SearchReplica:
             connection.executemany(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})", rows)
 
         withdrawn = self._withdrawn(connection, batch)
-        for session_id in (*batch.forgotten, *withdrawn):
-            self._forget(connection, session_id)
+        self._delete(batch.forgotten, forget)
+        self._delete(withdrawn, withdraw)
         batch = msgspec.structs.replace(batch, withdrawn=withdrawn)
         batch = self._with_owners(batch)
         with write_transaction(connection):
@@ -133,14 +135,23 @@ class SearchReplica:
             batch, rows={**batch.rows, "messages": rows}, names={**batch.names, "messages": names}
         )
 
-    def _forget(self, connection: sqlite3.Connection, session_id: str) -> None:
-        """Remove the words of a session from the index, before its rows go."""
-        from turnlog.store.keys import find_key
+    def _delete(self, session_ids: Sequence[str], delete: Callable[[sqlite3.Connection, str], object]) -> None:
+        """Remove the words of sessions from the index, and then their rows.
 
-        key = find_key(connection, session_id)
-        if key is not None:
-            with Indexer(self._path, search_path(self._path)) as indexer, suppress(FileNotFoundError):
-                indexer.forget(key)
+        What hangs on these rows goes by foreign keys, which the connection that takes batches does not check.
+        """
+        if not session_ids:
+            return
+        with closing(connect(self._path)) as connection:
+            connection.execute("PRAGMA secure_delete = ON")
+            for session_id in session_ids:
+                key = find_key(connection, session_id)
+                if key is None:
+                    continue
+                with Indexer(self._path, search_path(self._path)) as indexer, suppress(FileNotFoundError):
+                    indexer.forget(key)
+                with write_transaction(connection):
+                    delete(connection, session_id)
 
     def search(
         self,
