@@ -79,12 +79,6 @@ def _note(sessions: Iterable[str], how: Reading = "read") -> None:
         noted.update((how, session_id) for session_id in sessions)
 
 
-_OF_BLOB: Final = (
-    "SELECT DISTINCT s.agent || ':' || s.external_id, o.owner_user FROM blob_uses u"
-    " JOIN memberships m ON m.message_key = u.message_key JOIN sessions s ON s.key = m.session_key"
-    " JOIN session_owners o ON o.session_key = s.key WHERE u.sha256 = ?"
-)
-
 FORGET: Final = "forget session"
 """What the audit log calls it."""
 
@@ -145,10 +139,9 @@ class CallerStore(PostgresStore):
         """As `Store.blob`. Who has it in a session of their own has read nobody else's."""
         found = super().blob(sha256)
         if _READ.get() is not None:
-            with self._snapshot() as connection:
-                rows = connection.execute(_OF_BLOB, (bytes.fromhex(sha256),)).fetchall()
-            if not any(owner == self.viewer for _, owner in rows):
-                _note(session_id for session_id, _ in rows)
+            owners = self.owners_of_blob(sha256)
+            if self.viewer not in owners.values():
+                _note(owners)
         return found
 
     def restore(self, session_id: str, to: Path, *, copies: bool = True) -> list[RestoredFile]:

@@ -189,6 +189,17 @@ class PostgresStore(PostgresConnections, KeptFiles, SqliteStore):
             change_sequence=last,
         )
 
+    def owners_of_blob(self, sha256: str) -> dict[str, str]:
+        """The sessions that use a content and that the viewer may read, and for each the id of who has it."""
+        with self._snapshot() as connection:
+            rows = connection.execute(
+                "SELECT DISTINCT s.agent || ':' || s.external_id, o.owner_user FROM blob_uses u"
+                " JOIN memberships m ON m.message_key = u.message_key JOIN sessions s ON s.key = m.session_key"
+                " JOIN session_owners o ON o.session_key = s.key WHERE u.sha256 = ?",
+                (bytes.fromhex(sha256),),
+            ).fetchall()
+        return dict(rows)
+
     # -- the change feed, of this store and of others
 
     def reading(self) -> AbstractContextManager[Connection]:
