@@ -112,6 +112,9 @@ def test_a_token_gives_no_more_than_it_has(new_hub: Hub) -> None:
         assert few.patch(member, json={"role": role}).status_code == 403
     assert all_of_it.patch(member, json={"role": "member"}).status_code == 200
     assert all_of_it.post("/hub/v1/invitations", json={"role": "member"}).status_code == 200
+    # Who is an owner or admin stays one when the token has ended.
+    for role in ("owner", "admin"):
+        assert all_of_it.post("/hub/v1/invitations", json={"role": role}).status_code == 403
 
 
 def test_an_invitation_makes_nobody_more_than_who_invited_is_by_then(new_hub: Hub) -> None:

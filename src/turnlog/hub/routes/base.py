@@ -74,7 +74,9 @@ def token_of(caller: Caller) -> str | None:
 
 
 def refuse_more(caller: Caller, role: Role) -> None:
-    """Raise a 403 where a token would give somebody a role that allows more than the token does."""
+    """Raise a 403 where a token would make an owner or admin, who stays when it ends, or give more than it allows."""
+    if caller.kind != "browser" and role in ("owner", "admin"):
+        raise HTTPException(403, "only a person who is signed in with a browser makes owners and admins")
     if not ALLOWED[role] <= caller.scopes:
         raise HTTPException(403, "a token may not give more than it allows itself")
 
