@@ -188,6 +188,13 @@ def test_a_store_that_is_named_is_indexed_first(run: Command, index: Path, tmp_p
     assert "not searchable yet" not in run("search", "scout", "--store", str(copy)).stderr
 
 
+@pytest.mark.usefixtures("store")
+def test_a_quotation_mark_that_is_not_closed_is_noted(run: Command) -> None:
+    note = "The last quotation mark is not closed: all behind it is one phrase."
+    for query, is_open in (('"unclosed', True), ('one "two" -"three', True), ('"closed"', False), ('"closed"*', False)):
+        assert (note in run("search", query).stderr) == is_open, query
+
+
 def test_an_excluded_word_beside_or_is_noted(run: Command) -> None:
     for order in ("relevance", "newest"):
         result = run("search", "scout OR -absent", "--sort", order)

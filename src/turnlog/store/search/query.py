@@ -83,14 +83,19 @@ class Query(NamedTuple):
     """From `after:` and `before:`, with a time zone."""
     beside_or: tuple[str, ...] = ()
     """Excluded terms, as typed, that stand beside an OR."""
+    is_open: bool = False
+    """Whether its last quotation mark opens a phrase that nothing closes."""
 
     @property
     def note(self) -> str | None:
         """What the query means that people may not expect of it."""
-        if not self.beside_or:
-            return None
-        words = ", ".join([f"-{word}" for word in self.beside_or])
-        return f"Left out of everything: {words}. Beside OR, an excluded word is no alternative."
+        notes: list[str] = []
+        if self.beside_or:
+            words = ", ".join([f"-{word}" for word in self.beside_or])
+            notes.append(f"Left out of everything: {words}. Beside OR, an excluded word is no alternative.")
+        if self.is_open:
+            notes.append("The last quotation mark is not closed: all behind it is one phrase.")
+        return " ".join(notes) or None
 
     @property
     def terms(self) -> list[Term]:
@@ -116,11 +121,12 @@ def parse_query(text: str) -> Query:
     excluded: list[Term] = []
     limits: dict[str, datetime] = {}
     beside_or: dict[str, None] = {}
-    joins = negates = after_or = False
+    joins = negates = after_or = is_open = False
     last: str | None = None
     """The last term, if it is an excluded one."""
     for match in _ITEM.finditer(text):
         plain = match["plain"]
+        is_open = plain is None and match[0].count('"') == 1
         # Terms must all occur anyway, so AND changes nothing; it is only kept from being searched for.
         if plain in ("OR", "AND", "NOT") and not match["minus"] and not match["field"]:
             if plain == "OR" and last is not None:
@@ -153,7 +159,8 @@ def parse_query(text: str) -> Query:
     if terms > MAX_TERMS:
         raise QueryError(f"a query has at most {MAX_TERMS} words and phrases; this one has {terms}")
     found = tuple(tuple(group) for group in groups)
-    return Query(found, tuple(excluded), limits.get("after"), limits.get("before"), tuple(beside_or) if groups else ())
+    beside = tuple(beside_or) if groups else ()
+    return Query(found, tuple(excluded), limits.get("after"), limits.get("before"), beside, is_open)
 
 
 def _field(name: str | None, plain: str | None) -> tuple[str | None, str | None]:
