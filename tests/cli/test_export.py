@@ -304,6 +304,12 @@ def test_formats_of_many_sessions_take_no_session(
     assert "notes: is a file: name a folder for the tables" in run("export", "--as", name, "notes").stderr
 
 
+def test_a_format_that_is_none_names_the_one_that_may_be_meant(run: Command) -> None:
+    result = run("export", SESSION, "--as", "markdwon")
+    assert (result.exit_code, "Did you mean 'markdown'?" in result.stderr) == (2, True)
+    assert "Did you mean" not in run("export", SESSION, "--as", "qqqq").stderr
+
+
 @pytest.mark.usefixtures("store")
 def test_a_model_is_only_for_a_request(run: Command) -> None:
     result = run("export", SESSION, "--as", "markdown", "--model", "gpt")

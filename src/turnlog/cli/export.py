@@ -14,7 +14,7 @@ import click
 from turnlog.cli import formatting
 from turnlog.cli.filters import agent_option, project_option
 from turnlog.cli.fresh_store import fresh_store_option, open_fresh
-from turnlog.cli.options import complete_session, examples, find_session, period_options
+from turnlog.cli.options import Name, complete_session, examples, find_session, period_options
 from turnlog.cli.terminal import progress, write_json_text
 from turnlog.errors import NotFoundError, TurnlogError
 from turnlog.exports import REQUESTS, Export, ExportFormat, export_session
@@ -49,9 +49,7 @@ _SHORTEST_ID: Final = 4
     )
 )
 @click.argument("subject", metavar="SESSION|DIR", required=False, shell_complete=complete_session)
-@click.option(
-    "--as", "format_name", type=click.Choice([*map(str, ExportFormat), *_FOLDERS]), required=True, help="The format."
-)
+@click.option("--as", "format_name", type=Name([*map(str, ExportFormat), *_FOLDERS]), required=True, help="The format.")
 @click.option("--redact", is_flag=True, help="Mask secrets, and list what was masked on standard error.")
 @click.option("--model", help="The model of the request; by default the last one that answered.")
 @click.option("--strict", is_flag=True, help="Fail if the format would lose something.")

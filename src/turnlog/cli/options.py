@@ -114,6 +114,17 @@ class WholeNumber(click.IntRange):
         return super().convert(int(value), param, ctx)
 
 
+class Name(click.Choice[str]):
+    """One of several names."""
+
+    def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
+        """All names, and the one that is like what was typed."""
+        from difflib import get_close_matches
+
+        message, near = super().get_invalid_choice_message(value, ctx), get_close_matches(str(value), self.choices, 1)
+        return f"{message} Did you mean {near[0]!r}?" if near else message
+
+
 MOST_ROWS = 1_000_000_000
 """The highest `--limit`: more rows than any store has."""
 
