@@ -322,6 +322,18 @@ def test_a_table_that_cannot_be_written_leaves_nothing(tmp_path: Path, monkeypat
     assert list(tmp_path.iterdir()) == []
 
 
+def test_tables_of_which_one_cannot_get_its_name_leave_no_parts(
+    store_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(writer: TableWriter) -> int:
+        raise OSError(28, "No space left on device", str(writer.path))
+
+    monkeypatch.setattr(TableWriter, "publish", fail)
+    with pytest.raises(OSError, match="No space left"):
+        write_tables(store_path, tmp_path / "out", [])
+    assert list((tmp_path / "out").iterdir()) == []
+
+
 @pytest.mark.parametrize("name", ["parts.parquet.turnlog-part", "parts.parquet.x1_y.turnlog-part"])
 def test_a_link_is_never_written_through(name: str, store_path: Path, tmp_path: Path) -> None:
     (tmp_path / "theirs").write_text("mine")
