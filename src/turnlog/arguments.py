@@ -465,5 +465,6 @@ _REASONS: Final = {
     "int_parsing": "expected a whole number",
     "int_type": "expected a whole number",
     "string_type": "expected a text",
+    "too_short": "expected {min_length} or more",
 }
 """Type of an error -> what to say of it."""

@@ -83,6 +83,7 @@ def test_a_level_is_chosen_and_log_files_come_back(place: tuple[HubProcess, str]
     call("hub", "push", "--yes", *store)
     pulled = call("hub", "pull", "toy:p", "--to", str(tmp_path / "pulled"), *store)
     assert (pulled.exit_code, "upload level is redacted" in pulled.output) == (3, True)
+    assert "`turnlog hub level PROJECT full`" in pulled.output
     (tmp_path / "config.toml").write_text('[hub]\nlevel = "full"\n')
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TURNLOG_CONFIG", str(tmp_path / "config.toml"))
@@ -141,3 +142,15 @@ def test_the_agent_is_installed_as_a_user_unit(
     assert call("hub", "agent", "--install", *store).exit_code == 0
     unit = tmp_path / "home" / ".config" / "systemd" / "user" / "turnlog-hub.service"
     assert f"-m turnlog hub agent --store {toy.path}" in unit.read_text()
+
+
+def test_subagents_are_counted_apart(place: tuple[HubProcess, str], home: Path) -> None:
+    log = home / ".claude" / "projects" / "-home-ada-shop" / f"{SESSION}.jsonl"
+    (log.with_suffix("") / "subagents").mkdir(parents=True)
+    log.write_text(claude_line(0, "mend the till"))
+    for name in ("a1", "a2"):
+        record = {**json.loads(claude_line(0, "look for it")), "isSidechain": True, "agentId": name, "uuid": name}
+        (log.with_suffix("") / "subagents" / f"agent-{name}.jsonl").write_text(json.dumps(record) + "\n")
+    call("hub", "connect", place[0].url, "--name", "apart")
+    assert "3 messages of 1 session and 2 subagents would be sent" in call("hub", "push", "--dry-run").output
+    assert "Sent 3 messages of 1 session and 2 subagents." in call("hub", "push", "--yes").output

@@ -39,7 +39,7 @@ def test_a_session_that_is_not_there_leads_back_to_those_that_are(failing_visit:
     page = failing_visit.page
     failing_visit.open("/")
     page.goto(page.url + "sessions/claude-code:nobody")
-    expect(page.get_by_role("heading", name="This session is not in the store")).to_be_visible()
+    expect(page.get_by_role("heading", name="This session was not found")).to_be_visible()
     page.get_by_role("link", name="All sessions").click()
     expect(page.get_by_role("heading", name="Sessions")).to_be_visible()
 

@@ -65,7 +65,7 @@ def test_a_session_that_is_forgotten_is_shown_no_more(
     subprocess.run(command(*forget), check=True, capture_output=True)
     if hidden:
         show(page, visible=True)
-    expect(page.get_by_role("heading", name="This session is not in the store")).to_be_visible()
+    expect(page.get_by_role("heading", name="This session was not found")).to_be_visible()
     expect(page.get_by_text("One floor stands.")).to_have_count(0)
     context.close()
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any, Final
 
 import httpx2
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from support.browser_visit import SECONDS, wait_until
 from support.hubs import hub, listening, save_counted, save_session
@@ -49,6 +50,14 @@ def assert_usable(page: Page) -> None:
     wait_until(page, "document.documentElement.scrollWidth <= 390")
     assert size is not None
     page.set_viewport_size(size)
+
+
+def assert_whole_on_a_phone(page: Page, table: str) -> None:
+    """All columns of a table are there without scrolling."""
+    page.set_viewport_size({"width": 390, "height": 844})
+    size: tuple[int, int] = page.eval_on_selector(table, "each => [each.scrollWidth, each.clientWidth]")
+    assert size[0] <= size[1]
+    page.set_viewport_size({"width": 1280, "height": 720})
 
 
 def test_people_join_connect_and_share_in_the_browser(
@@ -117,7 +126,15 @@ def test_people_join_connect_and_share_in_the_browser(
         dialog.get_by_role("button", name="Take back").wait_for(state="detached")
         late = opened(browser, errors)
         late.goto(link)
-        late.get_by_text("has expired or was taken back").wait_for()
+        late.get_by_text(re.compile("This link is wrong, has expired or was taken back")).wait_for()
+        # Whoever reads with it is told so, too, and not asked to sign in.
+        guest.reload()
+        guest.get_by_role("heading", name="This link has ended").wait_for()
+        guest.get_by_text("It has expired or was taken back.").wait_for()
+        assert_usable(guest)
+        # Who has no link, and comes to its page, is not told that one has ended.
+        late.goto(f"{base}/shared")
+        late.get_by_role("heading", name="A link to a session").wait_for()
     assert errors == []
 
 
@@ -138,7 +155,7 @@ def test_an_owner_keeps_the_team_in_the_browser(databases: PostgresDatabases, tm
         with page.expect_response("**/members/*"):
             page.get_by_label("Role of Ben").select_option("viewer")
         page.get_by_label("Role of Olga").select_option("member")
-        page.get_by_text("the last owner stays").wait_for()
+        page.get_by_text(re.compile("The last owner stays")).wait_for()
         row = page.get_by_role("listitem").filter(has_text="Eva")
         row.get_by_role("button", name="Remove").click()
         page.get_by_role("dialog").get_by_role("button", name="Remove").click()
@@ -168,7 +185,15 @@ def test_an_owner_keeps_the_team_in_the_browser(databases: PostgresDatabases, tm
         assert found.people.rulebook.rules(1).retention_days == 1000
         assert_usable(page)
 
+        held: list[Route] = []
+        page.route("**/hub/v1/budgets", lambda route: held.append(route))
         page.get_by_role("link", name="Usage").nth(1).click()
+        page.get_by_role("heading", name="Budgets").wait_for()
+        expect(page.get_by_text("None yet.")).to_have_count(0)
+        for route in held:
+            route.continue_()
+        page.unroute("**/hub/v1/budgets")
+        page.get_by_text("None yet.").wait_for()
         page.get_by_role("cell", name="5", exact=True).first.wait_for()
         page.get_by_role("rowheader", name="/work/shop").wait_for()
         page.get_by_label("US dollars a month").fill("250.5")
@@ -181,6 +206,7 @@ def test_an_owner_keeps_the_team_in_the_browser(databases: PostgresDatabases, tm
 
         page.get_by_role("link", name="Audit log").click()
         page.get_by_role("row", name="Ben read turnlog:s0").wait_for()
+        assert_whole_on_a_phone(page, ".audit-table")
         page.get_by_role("button", name="The team").click()
         page.get_by_label("Action").select_option("change rules")
         page.get_by_role("row", name="Olga change rules").wait_for()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -18,9 +19,11 @@ import psycopg
 import pytest
 
 from support.cli_runner import call
-from turnlog.errors import SettingsError
+from turnlog.errors import SettingsError, StoreError
 from turnlog.hub.embedded import running_url
+from turnlog.hub.serve import DATABASE
 from turnlog.hub.settings import load_hub_settings
+from turnlog.store.postgres.database import Database
 
 ROOT = os.getuid() == 0
 
@@ -163,6 +166,35 @@ def test_an_address_of_no_database_is_one_sentence() -> None:
         refused = call("hub", *arguments, "--database", "nonsense")
         assert refused.exit_code == 1
         assert refused.stderr.startswith("turnlog: the address of the database cannot be used")
+
+
+def test_another_kind_of_database_is_refused_before_anything_is_loaded() -> None:
+    for arguments in (["serve"], ["sign-in", "Ana"]):
+        refused = call("hub", *arguments, "--database", "mysql://ana:secret@db/x")
+        assert (refused.exit_code, refused.stdout) == (1, "")
+        assert refused.stderr.splitlines() == [
+            "turnlog: database: mysql:// is no PostgreSQL; one looks like this: postgresql://user@host/database"
+        ]
+    code = (
+        "import sys; from turnlog.cli.hub_serve import serve\n"
+        "try: serve(['--database', 'mysql://x'], standalone_mode=False)\n"
+        "except Exception as error: print(type(error).__name__, 'turnlog.hub.serve' in sys.modules)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout == "SettingsError False\n"
+
+
+def test_an_address_in_words_is_one_of_a_database() -> None:
+    words = "host=db dbname=x password=a://b"
+    assert load_hub_settings(None, database=words).database == words
+
+
+def test_a_database_that_does_not_answer_is_said_in_seconds() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        begun = time.monotonic()
+        with pytest.raises(StoreError, match=r"^cannot open the database of the hub: "):
+            Database(f"postgresql://127.0.0.1:{silent.getsockname()[1]}/x", name=DATABASE)
+        assert time.monotonic() - begun < 9
 
 
 def test_settings_come_from_a_file_and_what_is_given_counts_more(tmp_path: Path) -> None:

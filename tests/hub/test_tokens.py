@@ -250,3 +250,34 @@ def test_streams_end_with_what_they_are_read_with(running: tuple[Hub, str]) -> N
     assert ana.post("/hub/v1/sign-out").status_code == 204
     assert streams["browser"].is_over.wait(15)
     assert not any("walnut" in line for stream in streams.values() for line in stream.lines)
+
+
+def test_refusals_name_the_field_or_the_scope_in_plain_words(new_hub: Hub) -> None:
+    olga = new_hub.browser("Olga", "owner")
+    made = olga.post("/hub/v1/tokens", json={"name": "t", "scopes": []})
+    assert made.status_code == 422
+    assert made.json()["error"]["detail"] == [{"field": "scopes", "reason": "expected 1 or more"}]
+    session = save_session(olga, "a", "a hat")
+    shown = olga.put(f"/hub/v1/sessions/{session}/sharing", json={"visibility": "people", "people": ["nobody"]})
+    assert (shown.status_code, shown.json()["error"]["type"]) == (422, "invalid_parameter")
+    reason = "nobody in the team has the id nobody"
+    assert shown.json()["error"]["detail"] == [{"field": "people", "reason": reason}]
+    reader = new_hub.client(token(olga, "read")["token"])
+    refused = reader.patch("/hub/v1/rules", json={"retention_days": 9})
+    assert (refused.status_code, refused.json()["error"]["message"]) == (403, "this takes the scope admin")
+
+
+def test_whose_link_has_ended_is_sent_to_the_page_that_says_so(new_hub: Hub) -> None:
+    olga = new_hub.browser("Olga", "owner")
+    session = save_session(olga, "a", "a hat")
+    link = olga.post(f"/hub/v1/sessions/{session}/links", json={"days": 1}).json()
+    guest = new_hub.client(**{"X-Turnlog-CSRF": "1"})
+    guest.post("/hub/v1/links/open", json={"code": link["address"].partition("#code=")[2]})
+    assert guest.get(f"/api/sessions/{session}").status_code == 200
+    new_hub.row("UPDATE turnlog.secrets SET expires_at = 1 WHERE id = %s RETURNING 1", link["id"])
+    refused = guest.get(f"/api/sessions/{session}")
+    assert (refused.status_code, refused.headers["X-Turnlog-Sign-In"]) == (401, "/shared")
+    # Somebody who was signed in as well signs in again.
+    guest.cookies.set("turnlog_browser", "tlb_old")
+    assert guest.get(f"/api/sessions/{session}").headers["X-Turnlog-Sign-In"] == "/sign-in"
+    assert new_hub.client().get(f"/api/sessions/{session}").headers["X-Turnlog-Sign-In"] == "/sign-in"

@@ -124,10 +124,7 @@ def push(dry_run: bool, yes: bool, as_json: bool, store_path: Path) -> None:
     if as_json:
         write_json(_document(report, sent=True))
     else:
-        click.echo(
-            f"Sent {formatting.plural(report.messages, 'message')} of"
-            f" {formatting.plural(len(report.sessions), 'session')}."
-        )
+        click.echo(f"Sent {formatting.plural(report.messages, 'message')} of {_sessions(report, store_path)}.")
         _write_masked(report)
     for session_id in sorted(report.refused):
         click.echo(f"turnlog: {plain(session_id)} is somebody else's on the hub: it was not sent", err=True)
@@ -157,11 +154,19 @@ def _write_plan(report: PushReport, store_path: Path, state: MachineState) -> No
     for level, meaning in MEANINGS.items():
         click.echo(f"  {level}: {meaning}")
     click.echo(
-        f"{formatting.plural(report.messages, 'message')} of {formatting.plural(len(report.sessions), 'session')}"
+        f"{formatting.plural(report.messages, 'message')} of {_sessions(report, store_path)}"
         f" would be sent, and {formatting.plural(report.files, 'log file')}."
     )
     _write_masked(report)
     click.echo("Another level: turnlog hub level PROJECT LEVEL")
+
+
+def _sessions(report: PushReport, store_path: Path) -> str:
+    """`3 sessions and 2 subagents`: projects count their sessions without subagents, too."""
+    with open_existing(store_path) as store:
+        subagents = len(store.parents(report.sessions))
+    sessions = formatting.plural(len(report.sessions) - subagents, "session")
+    return f"{sessions} and {formatting.plural(subagents, 'subagent')}" if subagents else sessions
 
 
 def _write_masked(report: PushReport) -> None:

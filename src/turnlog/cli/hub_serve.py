@@ -68,10 +68,13 @@ def serve(config: Path | None, **given: Any) -> None:
     owner. With --database and --blobs it keeps nothing, and may run many times.
     """
     require_extra()
-    from turnlog.hub.serve import serve as run
     from turnlog.hub.settings import load_hub_settings
 
-    run(load_hub_settings(config, **given), _announce)
+    settings = load_hub_settings(config, **given)
+    # It takes seconds to import, which nobody waits for whose settings cannot be used.
+    from turnlog.hub.serve import serve as run
+
+    run(settings, _announce)
 
 
 def _announce(address: str, link: str | None) -> None:
@@ -94,10 +97,11 @@ def sign_in(person: str, config: Path | None, **given: Any) -> None:
     For whoever runs the hub: it opens its database.
     """
     require_extra()
-    from turnlog.hub.serve import opened, running_address
     from turnlog.hub.settings import load_hub_settings
 
     settings = load_hub_settings(config, **given)
+    from turnlog.hub.serve import opened, running_address
+
     address = settings.url or running_address(settings)
     if address is None:
         raise NotFoundError(

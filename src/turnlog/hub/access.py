@@ -183,7 +183,10 @@ def _refuse_nobody(scope: Scope) -> tuple[Refusal | None, dict[str, str]]:
     """Why nobody may ask this; None for what anybody may."""
     if not _is_data(scope) or scopes.need_of(_method(scope), scope["path"]) == scopes.ANYBODY:
         return None, {}
-    where = {SIGN_IN_HEADER: "/sign-in"} if is_below_api(scope) else {}
+    cookies = HTTPConnection(scope).cookies
+    # Whoever came by a link cannot sign in: the page of links says that it has ended.
+    page = "/shared" if LINK_COOKIE in cookies and BROWSER_COOKIE not in cookies else "/sign-in"
+    where = {SIGN_IN_HEADER: page} if is_below_api(scope) else {}
     return Refusal(401, "unauthorized", "sign in, or send a token"), {"WWW-Authenticate": "Bearer", **where}
 
 

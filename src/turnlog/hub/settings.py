@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
@@ -89,6 +90,7 @@ def load_hub_settings(path: Path | None, **given: object) -> HubSettings:
         raise SettingsError(f"cannot use the settings{'' if path is None else f' {path}'}: {error}") from error
     settings.networks()
     _check_address(settings.url)
+    _check_database(settings.database)
     return settings
 
 
@@ -98,6 +100,15 @@ def _check_address(url: str | None) -> None:
         return
     if not _is_address(url):
         raise SettingsError(f"url: {url!r} is not an address; one looks like this: https://turnlog.example")
+
+
+def _check_database(url: str | None) -> None:
+    """Raise SettingsError for another kind of database. Its address may hold a password: only the kind is named."""
+    found = re.match(r"([A-Za-z][A-Za-z0-9+.-]*)://", url or "")
+    if found and found[1] not in ("postgresql", "postgres"):
+        raise SettingsError(
+            f"database: {found[0]} is no PostgreSQL; one looks like this: postgresql://user@host/database"
+        )
 
 
 def _is_address(url: str) -> bool:

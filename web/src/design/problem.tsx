@@ -33,7 +33,7 @@ interface ProblemProps {
 export function Problem({ error, what, asked, whole = false }: ProblemProps) {
   const missing = isMissing(error);
   const title = missing
-    ? `${what} is not in the store`
+    ? `${what} was not found`
     : asked && isRefused(error)
       ? `${asked} cannot be used`
       : `${what} could not be loaded`;
@@ -59,7 +59,12 @@ function isRefused(error: Error): boolean {
 export function describeFailure(error: Error): string {
   return error instanceof TypeError
     ? "Is turnlog still running? Start it with: turnlog serve"
-    : error.message;
+    : sentence(error.message);
+}
+
+/** The message of an error as a sentence; an id or a name at its beginning stays as it is. */
+function sentence(message: string): string {
+  return message.replace(/^[a-z](?=[a-z]* )/, (letter) => letter.toUpperCase());
 }
 
 export function AllSessions() {

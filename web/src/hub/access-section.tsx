@@ -2,6 +2,7 @@
 
 import { useState } from "react";
 import { useItems } from "@/api/use-items";
+import { describeFailure } from "@/design/problem";
 import { Segments } from "@/design/segments";
 import { formatExact, formatRelative } from "@/format/time";
 import { EndButton, HubList } from "./hub-list";
@@ -132,7 +133,7 @@ function NewTokenForm({ isAdmin }: { isAdmin: boolean }) {
       </button>
       {make.error && (
         <p role="alert" className="team-problem">
-          {make.error.message}
+          {describeFailure(make.error)}
         </p>
       )}
       {make.data && <Secret label="The token, shown this once." text={make.data.token} />}

@@ -1,6 +1,7 @@
 /** Who is in the team and as what; admins invite, change and remove. */
 
 import { useState } from "react";
+import { describeFailure } from "@/design/problem";
 import { formatExact, formatRelative } from "@/format/time";
 import { EndButton, HubList } from "./hub-list";
 import { INVITATIONS, MEMBERS } from "./paths";
@@ -104,7 +105,7 @@ function MemberRow({ member: { user, role, joined_at }, me, isAdmin }: MemberRow
       )}
       {change.error && (
         <span role="alert" className="team-problem">
-          {change.error.message}
+          {describeFailure(change.error)}
         </span>
       )}
     </>
@@ -147,7 +148,7 @@ function Invite({ roles }: { roles: Role[] }) {
       </button>
       {invite.error && (
         <p role="alert" className="team-problem">
-          {invite.error.message}
+          {describeFailure(invite.error)}
         </p>
       )}
       {invite.data && (

@@ -4,7 +4,7 @@ import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { getJson } from "@/api/client";
 import { FormDialog } from "@/design/form-dialog";
-import { Problem } from "@/design/problem";
+import { describeFailure, Problem } from "@/design/problem";
 import { plural } from "@/format/numbers";
 import { formatExact } from "@/format/time";
 import { AGREEMENT, RETENTION, RULES, TEAM } from "./paths";
@@ -145,7 +145,7 @@ function RulesForm({ rules, me }: { rules: Rules; me: Me }) {
         </label>
         {change.error && !asked && (
           <p role="alert" className="team-problem">
-            {change.error.message}
+            {describeFailure(change.error)}
           </p>
         )}
         <button type="submit" className="button primary" disabled={change.isPending}>

@@ -8,6 +8,7 @@ import { useItems } from "@/api/use-items";
 import { CopyButton } from "@/design/copy-button";
 import { FormDialog } from "@/design/form-dialog";
 import { Icon } from "@/design/icon";
+import { describeFailure } from "@/design/problem";
 import { formatExact } from "@/format/time";
 import { linksPath, MEMBERS, sharingPath } from "./paths";
 import type { Member, NewLink, SessionSharing, SharingBody } from "./schema";
@@ -124,6 +125,7 @@ function Links({ session, sharing }: { session: SessionItem; sharing: SessionSha
   const [days, setDays] = useState("7");
   const make = useHubChange<NewLink>();
   const end = useHubChange();
+  const error = make.error ?? end.error;
   const path = linksPath(session.id);
   return (
     <div className="share-links">
@@ -165,9 +167,9 @@ function Links({ session, sharing }: { session: SessionItem; sharing: SessionSha
         </button>
       </div>
       {make.data && <Secret label="The link, shown this once" text={make.data.address} />}
-      {(make.error ?? end.error) && (
+      {error && (
         <p className="form-problem" role="alert">
-          {(make.error ?? end.error)?.message}
+          {describeFailure(error)}
         </p>
       )}
     </div>

@@ -1,7 +1,11 @@
 /** Budgets of the team, of projects and of people: what the running month has cost, and a form for owners and admins. */
 
+import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
+import { getJson } from "@/api/client";
+import type { Items } from "@/api/types";
 import { useItems } from "@/api/use-items";
+import { describeFailure, Problem } from "@/design/problem";
 import { BudgetMeter } from "@/usage/budgets";
 import { EndButton } from "./hub-list";
 import { BUDGETS, MEMBERS } from "./paths";
@@ -17,13 +21,18 @@ const SCOPES: { value: Scope; label: string }[] = [
 ];
 
 export function TeamBudgets({ projects, smallestGroup }: { projects: string[]; smallestGroup: number }) {
-  const budgets = useItems<TeamBudget>(BUDGETS);
+  const answer = useQuery({
+    queryKey: [BUDGETS],
+    queryFn: ({ signal }) => getJson<Items<TeamBudget>>(BUDGETS, {}, signal),
+  });
+  const budgets = answer.data?.items ?? [];
   const members = useItems<Member>(MEMBERS);
   const [first] = budgets;
   return (
     <section className="team-section" aria-label="Budgets">
       <h2>Budgets{first && ` of ${first.month}`}</h2>
-      {budgets.length === 0 && <p className="team-note">None yet.</p>}
+      {answer.isError && <Problem error={answer.error} what="The list of budgets" />}
+      {answer.data && budgets.length === 0 && <p className="team-note">None yet.</p>}
       <ul className="budgets">
         {budgets.map((budget) => (
           <BudgetMeter
@@ -120,7 +129,7 @@ function BudgetForm({ projects, members }: { projects: string[]; members: Member
       </button>
       {change.error && (
         <p role="alert" className="team-problem">
-          {change.error.message}
+          {describeFailure(change.error)}
         </p>
       )}
     </form>

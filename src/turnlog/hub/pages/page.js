@@ -38,6 +38,11 @@ function show(title, ...children) {
   main.replaceChildren(make("div", { class: "card" }, make("h1", {}, title), ...children));
 }
 
+/** The message of an error as a sentence; an id or a name at its beginning stays as it is. */
+function sentence(message) {
+  return message.replace(/^[a-z](?=[a-z]* )/, (letter) => letter.toUpperCase());
+}
+
 function text(words, attributes = {}) {
   return make("p", attributes, words);
 }
@@ -53,7 +58,7 @@ function form(label, fields, submit, attributes = {}) {
     try {
       await submit(Object.fromEntries(new FormData(event.target)));
     } catch (error) {
-      problem.textContent = error.message;
+      problem.textContent = sentence(error.message);
     } finally {
       button.disabled = false;
     }
@@ -96,7 +101,7 @@ async function signIn() {
       await redeem({ code: secret });
       return;
     } catch (error) {
-      show("Sign in", text(error.message, { role: "alert" }));
+      show("Sign in", text(sentence(error.message), { role: "alert" }));
       return;
     }
   }
@@ -138,7 +143,15 @@ async function connect() {
 }
 
 async function shared() {
-  const opened = await ask("POST", "/hub/v1/links/open", { code: secret || "none" });
+  if (!secret) {
+    const ended = "It has expired or was taken back. Ask whoever gave it to you for another one.";
+    const again = "Open the link again: it ends with a code.";
+    const to = new URLSearchParams(location.search).get("to");
+    show(to === null ? "A link to a session" : "This link has ended", text(to === null ? again : ended, { role: "alert" }),
+      make("a", { href: to === null ? "/sign-in" : `/sign-in?to=${encodeURIComponent(to)}` }, "Sign in"));
+    return;
+  }
+  const opened = await ask("POST", "/hub/v1/links/open", { code: secret });
   location.replace(`/sessions/${encodeURIComponent(opened.session).replaceAll("%3A", ":")}`);
 }
 
@@ -146,5 +159,5 @@ try {
   await pages[location.pathname]();
 } catch (error) {
   if (error.status === 401) location.replace(`/sign-in?to=${encodeURIComponent(location.pathname + location.search)}`);
-  else show("This did not work", text(error.message, { role: "alert" }), make("a", { href: "/" }, "Sessions"));
+  else show("This did not work", text(sentence(error.message), { role: "alert" }), make("a", { href: "/" }, "Sessions"));
 }

@@ -15,6 +15,7 @@ from turnlog.hub.callers import Caller
 from turnlog.hub.people.sharing import SessionSharing
 from turnlog.hub.routes.base import JSON, Body, HubOf, HubState, PersonOf, UserOf, token_of
 from turnlog.server.context import write
+from turnlog.server.errors import InvalidParameterError
 from turnlog.server.openapi import responds_with
 
 router = APIRouter(default_response_class=Response, prefix="/hub/v1/sessions/{session_id}", tags=["sharing"])
@@ -57,8 +58,8 @@ def share(request: Request, hub: HubOf, caller: UserOf, session_id: str, body: S
     """Decide who may read the session and its subagents; at once."""
     require_own(hub, caller, session_id)
     members = {each.user.id for each in hub.people.teams.members(caller.team_key)}
-    if not body.people <= members:
-        raise HTTPException(422, "people: not all of them are in the team")
+    if strangers := sorted(body.people - members):
+        raise InvalidParameterError("people", f"nobody in the team has the id {strangers[0]}")
     hub.people.sharing.share(caller.team_key, session_id, body.visibility, body.people)
     hub.note(caller, "share", session_id, owner=caller.user, detail=" ".join([body.visibility, *sorted(body.people)]))
     return write(request, hub.people.sharing.sharing(caller.team_key, session_id))

@@ -359,7 +359,10 @@ def _archive_of(store: PostgresStore, session_id: str) -> bytes:
     session = store.session(session_id)
     level = store.upload_level(session.id)
     if level not in (None, "full"):
-        raise NotFoundError(f"the log files of {session.id} are not on the hub: its upload level is {level}")
+        raise NotFoundError(
+            f"the log files of {session.id} are not on the hub: its upload level is {level}. On the machine"
+            " that has them, `turnlog hub level PROJECT full` and `turnlog hub push` send them"
+        )
     with tempfile.TemporaryDirectory(prefix="turnlog-logs-") as folder:
         # Looking for copies reads logs, and a hub reads none.
         store.restore(session.id, Path(folder), copies=False)

@@ -22,6 +22,9 @@ MOST_CONNECTIONS: Final = 16
 WAIT_SECONDS: Final = 10.0
 """How long a request waits for a connection that others use."""
 
+SECONDS_TO_OPEN: Final = 5
+"""How long the first connection may take: somebody waits for it who may have mistyped the address."""
+
 RECONNECT_SECONDS: Final = 1.0
 """How long a lost connection is tried to be made again. Meanwhile requests are refused at once, but for one a second
 that tries: the pool by itself would wait twice as long after each attempt."""
@@ -43,10 +46,11 @@ class Database:
         self.name = address if name is None else name
         """For errors and lists: the URL without its password, or what its users know it by."""
         try:
-            with psycopg.connect(url, autocommit=True, connect_timeout=SECONDS_TO_CONNECT) as connection:
+            with psycopg.connect(url, autocommit=True, connect_timeout=SECONDS_TO_OPEN) as connection:
                 schema.prepare(connection, self.name, create=create)
         except psycopg.Error as error:
-            raise StoreError(f"cannot open the store {self.name}: {' '.join(str(error).split())}") from error
+            what = f"the store {self.name}" if name is None else name
+            raise StoreError(f"cannot open {what}: {' '.join(str(error).split())}") from error
         self._next_attempt: float | None = None
         """When a request may ask for a connection again; None while the database answers."""
         self.pool = ConnectionPool(
