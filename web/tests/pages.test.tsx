@@ -30,7 +30,7 @@ it.each([
   renderAt(address, <Page />);
   const alert = await screen.findByRole("alert");
   expect(alert.textContent).toContain(title);
-  expect(alert.textContent).toContain("the store is busy");
+  expect(alert.textContent).toContain("The store is busy");
 });
 
 it.each([
@@ -71,7 +71,7 @@ it.each([
   renderAt(address, <Page />);
   const alert = await screen.findByRole("alert");
   expect(alert.textContent).toContain(title);
-  expect(alert.textContent).toContain("there is no such name");
+  expect(alert.textContent).toContain("There is no such name");
 });
 
 it("has one field for which sessions are shown and for what they have had", async () => {

@@ -36,7 +36,7 @@ describe("the sign-in screen", () => {
     const field = await screen.findByRole("textbox");
     expect(screen.getByRole("dialog").textContent).toContain("turnlog open");
     await userEvent.type(field, "wrong{Enter}");
-    expect((await screen.findByRole("alert")).textContent).toBe("this link is too old");
+    expect((await screen.findByRole("alert")).textContent).toBe("This link is too old");
     expect(answer).toBeUndefined();
     await userEvent.clear(field);
     await userEvent.type(field, "http://127.0.0.1:8765/#code=right{Enter}");
