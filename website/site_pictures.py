@@ -5,6 +5,7 @@ They show the bundled sample, in light and dark, and are the same on every machi
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -53,6 +54,11 @@ def serving() -> Generator[str]:
                 process.terminate()
 
 
+def _browser() -> str:
+    """The browser that `make browser` installs, or the whole one."""
+    return shutil.which("chromium-headless-shell") or shutil.which("chromium") or "chromium"
+
+
 def take(page: Page, address: str, name: str, mode: str) -> None:
     """Take one picture."""
     path, text = PAGES[name]
@@ -68,7 +74,7 @@ def main() -> None:
     """Take all pictures."""
     FOLDER.mkdir(exist_ok=True)
     with serving() as address, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=list(_ARGUMENTS))
+        browser = playwright.chromium.launch(executable_path=_browser(), args=list(_ARGUMENTS))
         for mode in ("light", "dark"):
             context = browser.new_context(
                 color_scheme=mode, viewport={"width": 1280, "height": 720}, timezone_id="UTC", locale="en-GB"
