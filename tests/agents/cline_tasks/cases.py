@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from support.agent_cases import AgentCase, Answer, Lack
 
-_ALL: frozenset[Lack] = frozenset({"stop reasons", "project in the path", "one message per record", "times as text"})
-_ALSO_CLINE = _ALL | frozenset[Lack]({"subagents", "run events"})
+_ALL: frozenset[Lack] = frozenset(
+    {"stop reasons", "project in the path", "one message per record", "times as text", "run events"}
+)
+_ALSO_CLINE = _ALL | frozenset[Lack]({"subagents"})
 _STORAGE = ".cursor-server/data/User/globalStorage"
 
 
