@@ -160,6 +160,7 @@ def parse_query(text: str) -> Query:
         raise QueryError(f"a query has at most {MAX_TERMS} words and phrases; this one has {terms}")
     found = tuple(tuple(group) for group in groups)
     beside = tuple(beside_or) if groups else ()
+    is_open = is_open and bool(groups or excluded)  # a mark alone asks for nothing
     return Query(found, tuple(excluded), limits.get("after"), limits.get("before"), beside, is_open)
 
 
