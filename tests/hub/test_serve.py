@@ -77,6 +77,7 @@ def served(folder: Path) -> Generator[Served]:
         process.communicate()
 
 
+@pytest.mark.timeout(240)  # its own PostgreSQL starts, twice
 def test_a_hub_starts_with_nothing_and_ends_whole(folder: Path) -> None:
     with served(folder) as found:
         code = found.line().strip().partition("#code=")[2]
