@@ -180,10 +180,14 @@ class CallerContext(Context):
         self.caller = caller
         self._people = people
         team = caller.team_key
-        searcher = CallerSearcher(
-            replicas, team, lambda: people.sharing.visible(team, caller.user), partial(_note, how="search")
-        )
         store = CallerStore(database, team=team, viewer=caller.user)
+        searcher = CallerSearcher(
+            replicas,
+            team,
+            lambda: people.sharing.visible(team, caller.user),
+            partial(_note, how="search"),
+            store.messages_after,
+        )
         store.has_access = lambda: not people.without_access(team, [caller])
         if blobs is not None:
             store.load_outside = partial(blobs.get, team)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import logging
 import os
 import threading
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 
 from turnlog.errors import StoreError
 from turnlog.platforms.files import BINARY, lock
+from turnlog.store.feed.values import FeedPosition
 from turnlog.store.postgres.database import Database
-from turnlog.store.postgres.search import SearchReplica
+from turnlog.store.postgres.search import BrokenCopyError, SearchReplica, delete_copy, path_of_copy
 from turnlog.store.postgres.store import PostgresStore
 from turnlog.store.search.base import (
     EVERYTHING,
@@ -28,6 +30,9 @@ from turnlog.store.search.searcher import Searcher
 FIRST_SECONDS: Final = 5.0
 """How long the first search of a team waits for its replica; after that it answers with what there is."""
 
+SECONDS_BETWEEN_COPIES: Final = 3600.0
+"""How long a copy that was made anew is kept at least, though it breaks again; each time twice as long, up to a day."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -41,14 +46,20 @@ class Replicas:
         self._lock = threading.Lock()
         self._known: dict[int, _Followed] = {}
 
-    def of(self, team: int) -> SearchReplica:
+    def of(self, team: int) -> _Followed:
         """A team's replica, which is up to date, or will be soon."""
         with self._lock:
             followed = self._known.get(team)
             if followed is None:
                 followed = self._known[team] = _Followed(self._database, team, self._folder)
         followed.is_ready.wait(FIRST_SECONDS)
-        return followed.replica
+        return followed
+
+    def behind_from(self, team: int) -> FeedPosition | None:
+        """How far a team's replica has come, if it lacks what came after that."""
+        with self._lock:
+            followed = self._known.get(team)
+        return followed.replica.searched if followed is not None and followed.is_behind else None
 
     def wake(self, team: int) -> None:
         """Bring a replica up to date, if there is one."""
@@ -70,37 +81,93 @@ class _Followed:
     """A replica and the thread that follows the store."""
 
     def __init__(self, database: Database, team: int, folder: Path) -> None:
-        self.replica = SearchReplica(PostgresStore(database, team=team), folder)
+        store = PostgresStore(database, team=team)
+        try:
+            self.replica = SearchReplica(store, folder)
+        except BrokenCopyError as error:
+            _log.warning("the copy that is searched for team %d is made anew: %s", team, error)
+            delete_copy(path_of_copy(store, folder))
+            self.replica = SearchReplica(store, folder)
         self.is_ready = threading.Event()
+        self.is_behind = True
+        """Whether something may be missing, besides what came in this moment."""
+        self._team = team
         self._bell = threading.Event()
-        self._is_closed = False
+        self._closing = threading.Event()
+        self._found_broken: BrokenCopyError | None = None
+        self._anew_from = 0.0
+        self._rest = SECONDS_BETWEEN_COPIES
+        self._pause = _POLL_SECONDS
         self._thread = threading.Thread(target=self._run, name="turnlog-search", daemon=True)
         self._thread.start()
 
     def wake(self) -> None:
         self._bell.set()
 
+    def note_broken(self, error: BrokenCopyError) -> None:
+        """A search found that the copy cannot be read."""
+        self.is_behind = True
+        self._found_broken = error
+        self._bell.set()
+
     def close(self) -> None:
-        self._is_closed = True
+        self._closing.set()
         self._bell.set()
         self._thread.join()
         self.replica.close()
 
     def _run(self) -> None:
-        while not self._is_closed:
+        while not self._closing.is_set():
             self._bell.clear()
+            pause = 0.0
             try:
-                self.replica.follow()
-                self.is_ready.set()
+                self._follow()
+            except BrokenCopyError as error:
+                pause = self._mend(error)
             except StoreError as error:
+                self.is_behind = True
                 _log.warning("search is behind: %s", error)
             except Exception:  # whatever a row was: the next change is tried again
+                self.is_behind = True
                 _log.exception("search is behind")
+            if pause:
+                self._closing.wait(pause)
             # A notification may be lost.
             self._bell.wait(_POLL_SECONDS)
 
+    def _follow(self) -> None:
+        found, self._found_broken = self._found_broken, None
+        if found is not None:
+            raise found
+        self.replica.follow()
+        self._pause = _POLL_SECONDS
+        # Somebody may have found it broken meanwhile.
+        self.is_behind = self._found_broken is not None
+        self.is_ready.set()
+
+    def _mend(self, error: BrokenCopyError) -> float:
+        """Make the copy anew, unless that was done not long ago; return how many seconds nothing should be tried."""
+        self.is_behind = True
+        now = time.monotonic()
+        if now >= self._anew_from:
+            # What breaks each copy would else have the whole of it made again and again.
+            self._anew_from, self._rest = now + self._rest, min(self._rest * 2, _LONGEST_REST)
+            _log.warning("the copy that is searched for team %d is made anew: %s", self._team, error)
+            try:
+                self.replica.make_anew()
+            except StoreError as reason:
+                _log.warning("search is behind: %s", reason)
+            self._bell.set()
+            return 0.0
+        self._pause = min(self._pause * 2, _LONGEST_PAUSE)
+        seconds = round(self._anew_from - now)
+        _log.warning("search of team %d is behind; its copy is made anew in %d s: %s", self._team, seconds, error)
+        return self._pause
+
 
 _POLL_SECONDS: Final = 5.0
+_LONGEST_PAUSE: Final = 300.0
+_LONGEST_REST: Final = 86_400.0
 
 
 class CallerSearcher(Searcher):
@@ -112,8 +179,18 @@ class CallerSearcher(Searcher):
         team: int,
         visible: Callable[[], frozenset[str]],
         on_found: Callable[[Iterable[str]], None],
+        count_after: Callable[[FeedPosition], int],
     ) -> None:
-        """`visible` says which sessions these are now; `on_found` gets those of which a page has words."""
+        """What is searched, and for whom.
+
+        Args:
+            replicas: Those of the process.
+            team: In which team.
+            visible: Says which sessions these are now.
+            on_found: Gets the sessions of which a page has words.
+            count_after: How many messages of these sessions have changed after a position.
+        """
+        self._count_after = count_after
         self._on_found = on_found
         self._replicas = replicas
         self._team = team
@@ -133,12 +210,16 @@ class CallerSearcher(Searcher):
     ) -> SearchPage:
         """As `Searcher.search`, in the caller's sessions. Words of others' sessions are not suggested."""
         only = self._visible()
-        page = self._replicas.of(self._team).search(
-            query, filter._replace(only=only), sort=sort, limit=limit, cursor=cursor
-        )
+        narrowed = filter._replace(only=only)
+        followed = self._replicas.of(self._team)
+        try:
+            page = followed.replica.search(query, narrowed, sort=sort, limit=limit, cursor=cursor)
+        except BrokenCopyError as error:
+            followed.note_broken(error)
+            page = SearchPage(())
         hits = [hit._replace(places=_allowed(hit.places, only)) for hit in page.hits]
         self._on_found(place.session_id for hit in hits for place in hit.places[:1])
-        return page._replace(hits=tuple(hits), suggestion=None, unindexed=0)
+        return page._replace(hits=tuple(hits), suggestion=None, unindexed=self.unindexed())
 
     def sessions(
         self,
@@ -152,14 +233,23 @@ class CallerSearcher(Searcher):
         """As `Searcher.sessions`, in the caller's sessions. Words of others' sessions are not suggested."""
         only = self._visible()
         narrowed = filter._replace(only=only)
-        page = self._replicas.of(self._team).sessions(query, narrowed, limit=limit, cursor=cursor, masked=masked)
+        followed = self._replicas.of(self._team)
+        try:
+            page = followed.replica.sessions(query, narrowed, limit=limit, cursor=cursor, masked=masked)
+        except BrokenCopyError as error:
+            followed.note_broken(error)
+            page = SessionSearchPage(())
         found = [_without_others(each, only) for each in page.sessions]
         self._on_found(each.session_id for each in found)
-        return page._replace(sessions=tuple(found), suggestion=None, unindexed=0)
+        return page._replace(sessions=tuple(found), suggestion=None, unindexed=self.unindexed())
 
     def unindexed(self) -> int:
-        """What is not searched yet is not counted by caller."""
-        return 0
+        """Number of the caller's messages that are not searched, while a replica is filled, or cannot be.
+
+        What came in this moment is not counted.
+        """
+        position = self._replicas.behind_from(self._team)
+        return 0 if position is None else self._count_after(position)
 
 
 def _without_others(found: SessionHits, only: frozenset[str]) -> SessionHits:

@@ -6,19 +6,21 @@ The copy is searched as every SQLite store is, so the language and the hits are 
 from __future__ import annotations
 
 import json
+import shutil
 import sqlite3
-from collections.abc import Callable, Sequence
-from contextlib import closing, suppress
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
 import msgspec
 
+from turnlog.errors import SchemaTooNewError, StoreError
 from turnlog.store.connection import connect, write_transaction
 from turnlog.store.feed.reading import archived_sizes, read_archived, read_batch
 from turnlog.store.feed.taking import position_of, take, take_archived, withdraw
-from turnlog.store.feed.values import TABLES, FeedBatch, Row
+from turnlog.store.feed.values import TABLES, FeedBatch, FeedPosition, Row
 from turnlog.store.keys import find_key
 from turnlog.store.search.base import (
     EVERYTHING,
@@ -41,17 +43,31 @@ _FEED: Final = "postgres"
 _OWNER: Final = "\x1f"
 """Between the id of a message and its owner, in the copy."""
 
+_DAMAGE: Final = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+"""Codes of SQLite for a file that nobody can read. No question leads to one."""
+
+_NOT_TAKEN: Final = frozenset(
+    {sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_INTERNAL}
+)
+"""For tables that are not as they should be, or rows that should not be there. Else a disk or a lock is the reason."""
+
+
+class BrokenCopyError(StoreError):
+    """The copy cannot take what the store has, or cannot be read. It can be made anew; the message names no content."""
+
 
 class SearchReplica:
-    """Searches a store. One thread at a time calls `follow`; any number may search."""
+    """Searches a store. One thread at a time calls `follow` and `make_anew`; any number may search."""
 
     def __init__(self, store: PostgresStore, folder: Path) -> None:
-        """Open the copy below a folder for caches; it is made if there is none."""
+        """Open the copy below a folder for caches; it is made if there is none. Raises BrokenCopyError."""
         self._store = store
-        self._path = folder / f"{store.id}-{store.team}" / "turnlog.db"
-        with closing(connect(self._path, checked=False)):
-            pass
+        self._path = path_of_copy(store, folder)
         self._searcher = Searcher(self._path, search_path(self._path))
+        with _naming_faults(_DAMAGE | _NOT_TAKEN), closing(self._connect()) as connection:
+            searched = position_of(connection, _FEED)
+        self.searched = FeedPosition() if self._is_behind() else searched
+        """How far the store was searched when somebody looked last."""
 
     def __enter__(self) -> Self:
         """The replica itself."""
@@ -67,10 +83,30 @@ class SearchReplica:
         """Close the files."""
         self._searcher.close()
 
+    def _connect(self) -> sqlite3.Connection:
+        try:
+            return connect(self._path, checked=False)
+        except StoreError as error:
+            # The file of a newer version, or of something else.
+            if isinstance(error, SchemaTooNewError) or error.__cause__ is None:
+                raise BrokenCopyError(str(error)) from error
+            raise
+
+    def _is_behind(self) -> bool:
+        """Whether the index lacks something of the copy, as far as that can be read."""
+        try:
+            return self._searcher.unindexed() > 0
+        except (StoreError, sqlite3.Error):
+            return True
+
     def follow(self) -> int:
-        """Bring the copy up to the store's last change; return the number of batches."""
+        """Bring the copy up to the store's last change; return the number of batches. Raises BrokenCopyError."""
+        with _naming_faults(_DAMAGE | _NOT_TAKEN):
+            return self._follow()
+
+    def _follow(self) -> int:
         taken = 0
-        with closing(connect(self._path, checked=False)) as connection:
+        with closing(self._connect()) as connection:
             # What was forgotten must be in no file.
             connection.execute("PRAGMA secure_delete = ON")
             while True:
@@ -84,10 +120,20 @@ class SearchReplica:
                     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
                 if not batch.has_more:
                     break
+            reached = position_of(connection, _FEED)
         with Indexer(self._path, search_path(self._path)) as indexer:
             indexer.catch_up()
             indexer.go_on_overwriting()
+        self.searched = reached
         return taken
+
+    def make_anew(self) -> None:
+        """Delete the copy and make an empty one, which `follow` fills."""
+        self._searcher.close()
+        delete_copy(self._path)
+        self.searched = FeedPosition()
+        with closing(self._connect()):
+            pass
 
     def _take(self, connection: sqlite3.Connection, batch: FeedBatch) -> None:
         def insert(table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
@@ -162,8 +208,9 @@ class SearchReplica:
         limit: int = 20,
         cursor: str | None = None,
     ) -> SearchPage:
-        """Parts in which the query is found; see `Searcher.search`."""
-        page = self._searcher.search(query, filter, sort=sort, limit=limit, cursor=cursor)
+        """Parts in which the query is found; see `Searcher.search`. Raises BrokenCopyError."""
+        with _naming_faults(_DAMAGE):
+            page = self._searcher.search(query, filter, sort=sort, limit=limit, cursor=cursor)
         return page._replace(hits=tuple([_without_owner(hit) for hit in page.hits]))
 
     def sessions(
@@ -175,8 +222,9 @@ class SearchReplica:
         cursor: str | None = None,
         masked: Callable[[str], str] | None = None,
     ) -> SessionSearchPage:
-        """Sessions that fit the query; see `Searcher.sessions`."""
-        page = self._searcher.sessions(query, filter, limit=limit, cursor=cursor, masked=masked)
+        """Sessions that fit the query; see `Searcher.sessions`. Raises BrokenCopyError."""
+        with _naming_faults(_DAMAGE):
+            page = self._searcher.sessions(query, filter, limit=limit, cursor=cursor, masked=masked)
         sessions = [
             found if found.hit is None else found._replace(hit=_without_owner(found.hit)) for found in page.sessions
         ]
@@ -185,6 +233,41 @@ class SearchReplica:
     def unindexed(self) -> int:
         """Number of messages of the copy that are not searched yet. `follow` makes it 0."""
         return self._searcher.unindexed()
+
+
+def path_of_copy(store: PostgresStore, folder: Path) -> Path:
+    """Where a replica below this folder has its copy."""
+    return folder / f"{store.id}-{store.team}" / "turnlog.db"
+
+
+def delete_copy(path: Path) -> None:
+    """Delete a copy and its index. Raises StoreError if the files cannot be deleted."""
+    try:
+        # Who still reads one has it open, and reads on: SQLite leaves the log of a file that is not its own any more.
+        shutil.rmtree(path.parent)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise StoreError(f"cannot delete {path.parent}: {error.strerror}") from error
+
+
+@contextmanager
+def _naming_faults(codes: frozenset[int]) -> Generator[None]:
+    """Raise BrokenCopyError for errors of SQLite with these codes, which name tables, columns and constraints."""
+    try:
+        yield
+    except (StoreError, sqlite3.Error) as error:
+        found: BaseException | None = error
+        while found is not None and not isinstance(found, sqlite3.Error):
+            found = found.__cause__
+        # ProgrammingError, for one, has no code.
+        code = getattr(found, "sqlite_errorcode", 0) & _PRIMARY_CODE
+        if found is None or (code not in codes and not str(found).startswith("no such table")):
+            raise
+        raise BrokenCopyError(f"{found.sqlite_errorname}: {found}") from error
+
+
+_PRIMARY_CODE: Final = 0xFF
 
 
 def _with_owner(message_id: str, owner: str | None) -> str:

@@ -200,6 +200,15 @@ class PostgresStore(PostgresConnections, KeptFiles, SqliteStore):
             ).fetchall()
         return dict(rows)
 
+    def messages_after(self, position: FeedPosition) -> int:
+        """How many messages have changed after a position of the feed, of those that the viewer may read."""
+        with self._snapshot() as connection:
+            rows = connection.execute(
+                "SELECT count(*) FROM messages WHERE changed_seq > ? OR (changed_seq = ? AND key > ?)",
+                (position.message_sequence, position.message_sequence, position.message_key),
+            )
+            return rows.fetchone()[0]
+
     # -- the change feed, of this store and of others
 
     def reading(self) -> AbstractContextManager[Connection]:

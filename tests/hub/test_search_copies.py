@@ -1,0 +1,123 @@
+"""A copy that is searched and broke is made anew, and until then a search says how much it lacks."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.hubs import Hub, hub, save_session
+from support.postgres_stores import PostgresDatabases
+from turnlog.hub import replicas
+from turnlog.store.postgres.search import BrokenCopyError, SearchReplica
+
+
+def leave_parts(path: Path) -> None:
+    """Parts of messages that are not there, whose keys the next ones get: forgetting left such rows once."""
+    with closing(sqlite3.connect(path)) as copy, copy:
+        columns = [name for _, name, *_ in copy.execute("PRAGMA table_info(parts)")]
+        values = ", ".join("message_key + 2" if name == "message_key" else name for name in columns)
+        copy.execute(f"INSERT INTO parts ({', '.join(columns)}) SELECT {values} FROM parts")
+
+
+def overwrite_pages(path: Path) -> None:
+    """A file of which a disk has kept the beginning."""
+    with closing(sqlite3.connect(path)) as copy:
+        copy.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    data = path.read_bytes()
+    path.write_bytes(data[:8192] + b"\xa5" * (len(data) - 8192))
+
+
+def drop_a_table(path: Path) -> None:
+    """A schema of which something is missing."""
+    with closing(sqlite3.connect(path)) as copy, copy:
+        copy.execute("DROP TABLE parts")
+
+
+def find(client: Any, word: str) -> list[str]:
+    """The sessions in which a word is, as soon as there are any."""
+    until = time.monotonic() + 30
+    while True:
+        answer = client.get(f"/api/search?q={word}")
+        assert answer.status_code == 200, answer.text
+        if (found := [each["session"]["id"] for each in answer.json()["items"]]) or time.monotonic() > until:
+            return found
+        time.sleep(0.02)
+
+
+def test_a_broken_copy_heals_and_finds_the_new_and_the_old(
+    databases: PostgresDatabases, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(replicas, "SECONDS_BETWEEN_COPIES", 0.0)
+    breaks: tuple[tuple[Callable[[Path], None], str], ...] = (
+        (leave_parts, "UNIQUE constraint failed: parts.message_key, parts.sequence"),
+        (overwrite_pages, "malformed"),
+        (drop_a_table, "no such table: "),
+    )
+    with hub(databases, tmp_path) as new_hub:
+        ana = new_hub.browser("Ana", "owner")
+        save_session(ana, "old", "walnut")
+        assert find(ana, "walnut") == ["turnlog:old"]
+        for number, (break_copy, said) in enumerate(breaks):
+            caplog.clear()
+            break_copy(next(tmp_path.rglob("turnlog.db")))
+            save_session(ana, f"new{number}", f"filbert{number}")
+            assert find(ana, f"filbert{number}") == [f"turnlog:new{number}"], said
+            assert find(ana, "walnut") == ["turnlog:old"], said
+            logged = [each.getMessage() for each in caplog.records if each.name == replicas.__name__]
+            assert len(logged) == 1, logged
+            assert "is made anew" in logged[0]
+            assert said in logged[0]
+            assert "filbert" not in logged[0]
+        assert ana.get("/api/status").json()["search"]["unindexed"] == 0
+
+
+def test_a_file_that_is_no_database_is_made_anew_when_it_is_opened(new_hub: Hub, tmp_path: Path) -> None:
+    save_session(new_hub.browser("Ana", "owner"), "old", "walnut")
+    for _ in range(2):
+        with closing(replicas.Replicas(new_hub.database, tmp_path / "copies")) as copies:
+            followed = copies.of(1)
+            assert followed.is_ready.is_set()
+            assert len(followed.replica.search("walnut").hits) == 2
+        next((tmp_path / "copies").rglob("turnlog.db")).write_bytes(b"no database" * 1000)
+
+
+def test_what_cannot_be_copied_is_counted_for_who_may_read_it_and_copied_once(
+    new_hub: Hub, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    made: list[SearchReplica] = []
+    make_anew = SearchReplica.make_anew
+
+    def count(self: SearchReplica) -> None:
+        made.append(self)
+        make_anew(self)
+
+    ana, ben = new_hub.browser("Ana", "owner"), new_hub.browser("Ben")
+    save_session(ana, "old", "walnut")
+    assert find(ana, "walnut") == ["turnlog:old"]
+    assert ana.get("/api/search?q=walnut").json()["unindexed"] == 0
+
+    def fail(self: SearchReplica) -> int:
+        raise BrokenCopyError("CHECK constraint failed: x")
+
+    monkeypatch.setattr(SearchReplica, "make_anew", count)
+    monkeypatch.setattr(SearchReplica, "follow", fail)
+    save_session(ana, "new", "hazel")
+    until = time.monotonic() + 30
+    while not any("is made anew in 3" in each.getMessage() for each in caplog.records):
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    for path in ("/api/search?q=hazel", "/api/search?q=hazel&flat=true"):
+        assert ana.get(path).json()["unindexed"] == 4
+        assert ben.get(path).json()["unindexed"] == 0
+    assert ana.get("/api/status").json()["search"]["unindexed"] == 4
+    for number in range(5):
+        save_session(ana, f"more{number}", "almond")
+    assert len(made) == 1
+    assert sum(each.levelno == logging.WARNING for each in caplog.records if each.name == replicas.__name__) == 2
