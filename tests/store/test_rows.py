@@ -34,6 +34,7 @@ from turnlog.store.rows import (
     PLAIN_COLUMNS,
     USAGE_COUNTS,
     message_buckets,
+    message_columns,
     message_facts,
     milliseconds,
     moment,
@@ -109,7 +110,8 @@ def test_a_quarter_hour_is_whole() -> None:
         (None, None),
         (Decimal("0.000000001"), 1),
         (0.1, 100_000_000),
-        (Decimal("-1.5"), -1_500_000_000),
+        (Decimal("-1.5"), None),
+        (Decimal(0), 0),
         (Decimal("1E+300"), None),
         (1e300, None),
         (float("nan"), None),
@@ -270,6 +272,17 @@ def test_a_number_that_no_column_holds_is_not_known(count: int) -> None:
     result = ToolResult(id="r", exit_code=count, duration_ms=count)
     row = row_of(ToolCallPart(tool_call_id="c", tool_name="t", results=(result,)))
     assert "exit_code" not in row
+    assert "duration_ms" not in row
+
+
+def test_less_than_nothing_is_not_known_but_an_exit_code_may_be() -> None:
+    """A hub refuses the rows of a machine that say it, so no store has any."""
+    spent = assistant(usage=Usage(input=-1, output=2), cost=Cost(amount=Decimal(-1), kind="reported"))
+    assert paid(spent, 5) == {"calls": 1, "output": 2, "cost": 5}
+    assert message_columns(spent, message_facts(spent), None).what[-1] is None
+    result = ToolResult(id="r", exit_code=-15, duration_ms=-1)
+    row = row_of(ToolCallPart(tool_call_id="c", tool_name="t", results=(result,)))
+    assert row["exit_code"] == -15
     assert "duration_ms" not in row
 
 

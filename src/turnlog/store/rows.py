@@ -156,14 +156,19 @@ def moment(value: int | None) -> datetime | None:
 
 def nanos(amount: Decimal | float | None) -> int | None:
     """US dollars as nano-dollars; None if it is not an amount of money."""
-    if amount is None or not math.isfinite(amount) or abs(amount) * NANO > _MOST:
+    if amount is None or not math.isfinite(amount) or amount < 0 or amount * NANO > _MOST:
         return None
     return round(amount * NANO)
 
 
 def believable(count: int | None) -> int | None:
     """The count; None if it is not plausible."""
-    return count if count is not None and abs(count) <= _MOST else None
+    return count if count is not None and 0 <= count <= _MOST else None
+
+
+def _number(number: int) -> int | None:
+    """Any number that fits a column, below zero too; None for others."""
+    return number if abs(number) <= _MOST else None
 
 
 def quarter_hour_of(created_at: int | None) -> int:
@@ -285,7 +290,7 @@ def message_buckets(message: Message) -> tuple[Any, ...]:
     usage = message.usage
     if usage is None:
         return (*(None,) * len(BUCKETS), None)
-    counts = [count if count is None or -_MOST <= count <= _MOST else None for count in usage.buckets()]
+    counts = [count if count is None or 0 <= count <= _MOST else None for count in usage.buckets()]
     return (*counts, usage.exactness)
 
 
@@ -324,7 +329,7 @@ def _call_row(sequence: int, part: ToolCallPart, path: str | None) -> tuple[Any,
     # A call in the background has a result when it starts and one when it ends: what the later one says counts.
     for result in part.results:
         completed = milliseconds(result.completed_at) or completed
-        exit_code = exit_code if result.exit_code is None else believable(result.exit_code)
+        exit_code = exit_code if result.exit_code is None else _number(result.exit_code)
         spill = result.spilled_to or spill
         duration = duration if result.duration_ms is None else believable(result.duration_ms)
         for block in result.content:

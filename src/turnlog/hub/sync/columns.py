@@ -145,9 +145,12 @@ _MOST: Final = 1 << 56
 
 KEY: Final = Kind(Annotated[int, Meta(ge=0, le=(1 << 63) - 1)])
 INTEGER: Final = Kind(Annotated[int, Meta(ge=-(1 << 63), le=(1 << 63) - 1)])
-COUNT: Final = Kind(Annotated[int, Meta(ge=-_MOST, le=_MOST)])
-FLAG: Final = Kind(Annotated[int, Meta(ge=0, le=9)])
-"""Whether, and for some columns how certainly."""
+COUNT: Final = Kind(Annotated[int, Meta(ge=0, le=_MOST)])
+"""Tokens, nano-dollars, milliseconds, bytes, and how many of something there are."""
+NUMBER: Final = Kind(Annotated[int, Meta(ge=-_MOST, le=_MOST)])
+FLAG: Final = Kind(Annotated[int, Meta(ge=0, le=1)])
+GUESS: Final = Kind(Annotated[int, Meta(ge=0, le=2)])
+"""Whether something was inferred; 2 if from less than usual."""
 TIME: Final = Kind(Annotated[int, Meta(ge=-62_135_596_800_000, le=253_402_300_799_999)])
 """Unix milliseconds of the years 1 to 9999."""
 QUARTER_HOUR: Final = Kind(Annotated[int, Meta(ge=-69_039_552, le=281_558_111)])
@@ -206,7 +209,12 @@ _COLUMNS: Final[dict[str, tuple[tuple[Kind, str], ...]]] = {
         *((COUNT, " ".join([f"{name}?" for name in _BUCKETS.split()])), (COUNT, "cost? reported_cost? body_size")),
     ),
     "parts": (
-        *((KEY, "message_key"), (COUNT, "sequence exit_code? text_size output_size duration_ms?"), (PART, "type")),
+        *(
+            (KEY, "message_key"),
+            (COUNT, "sequence text_size output_size duration_ms?"),
+            (NUMBER, "exit_code?"),
+            (PART, "type"),
+        ),
         *((TEXT, "tool_name? tool_call_id? path? media_type? spill? command?"), (WORD, "tool_kind? tool_state?")),
         (TIME, "started_at? completed_at?"),
     ),
@@ -239,7 +247,7 @@ _COLUMNS: Final[dict[str, tuple[tuple[Kind, str], ...]]] = {
     "edit_totals": ((TEXT, "path"), (KEY, "session_key"), (QUARTER_HOUR, "quarter_hour"), (COUNT, "edits")),
     "streams": ((KEY, "session_key source_key"),),
     "links": (
-        *((ID, "child_id parent_id"), (WORD, "kind"), (AGENT, "agent"), (FLAG, "inferred"), (FACTS, "metadata?")),
+        *((ID, "child_id parent_id"), (WORD, "kind"), (AGENT, "agent"), (GUESS, "inferred"), (FACTS, "metadata?")),
         (TEXT, "tool_call_id? message_id? found_call_id? found_message_id?"),
     ),
     "annotations": (
@@ -260,7 +268,7 @@ _COLUMNS: Final[dict[str, tuple[tuple[Kind, str], ...]]] = {
         *((ID, "id session_id?"), (RUN_ORIGIN, "origin"), (RUN_STATUS, "status"), (STRINGS, "command?")),
         (TEXT, "agent? cwd? prompt? model? system_prompt? error? result? log_path? log_problem? boot_id?"),
         *((TEXT, "process_start?"), (TIME, "created_at started_at? ended_at?"), (USAGE, "usage?")),
-        *((COUNT, "exit_code? cost? tool_calls? pid?"), (FACTS, "metadata?")),
+        *((COUNT, "cost? tool_calls? pid?"), (NUMBER, "exit_code?"), (FACTS, "metadata?")),
     ),
 }
 """Table -> kinds, with the columns that have them; `?` is behind one that may be NULL."""
