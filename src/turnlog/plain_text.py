@@ -98,6 +98,20 @@ def one_line(text: str, limit: int | None = None) -> str:
     return line if limit is None or len(line) <= limit else line[: limit - 1].rstrip() + "…"
 
 
+def refuse_controls(name: str) -> str:
+    """The name, which somebody gave to a person, a machine, a tag or the like.
+
+    Raises ValueError for one that would do something to a terminal or a line: with a control character, an end of a
+    line, or a character that turns its direction.
+    """
+    if (found := _NOT_IN_NAMES.search(name)) is not None:
+        raise ValueError(f"a name has no control characters: character {found.start() + 1} is U+{ord(found[0]):04X}")
+    return name
+
+
+_NOT_IN_NAMES = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
 def columns_of(text: str) -> int:
     """Columns of a terminal that a text takes: wide East Asian characters take two."""
     if text.isascii():

@@ -12,6 +12,7 @@ from turnlog.errors import ConflictError, NotFoundError, TurnlogError
 from turnlog.hub.callers import ROLES, Role
 from turnlog.hub.people.secrets import Secret, Secrets
 from turnlog.hub.people.tables import HubTransaction, Row, Tables, announce, moment, now
+from turnlog.plain_text import one_line
 from turnlog.store.postgres.database import Database
 
 INVITATION_SECONDS: Final = 7 * 24 * 3600
@@ -285,7 +286,8 @@ def _made(transaction: HubTransaction, name: str, identity: Identity | None) -> 
     id = f"u-{secrets.token_hex(8)}"
     transaction.run(
         "INSERT INTO turnlog.users (id, name, email, created_at) VALUES ($1, $2, $3, $4)",
-        *(id, name, None if identity is None else identity.email, now()),
+        # A provider, or a proxy, says what it likes.
+        *(id, one_line(name, 200) or "?", None if identity is None else identity.email, now()),
     )
     return id
 

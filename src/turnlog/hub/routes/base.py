@@ -6,7 +6,7 @@ from math import ceil
 from typing import Annotated, NamedTuple
 
 from fastapi import Depends, Request
-from pydantic import BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 
 from turnlog.hub.access import CLIENT
@@ -18,6 +18,7 @@ from turnlog.hub.people.secrets import ALLOWED
 from turnlog.hub.rates import RequestRates
 from turnlog.hub.retention import RetentionKeeper
 from turnlog.hub.settings import HubSettings
+from turnlog.plain_text import refuse_controls
 from turnlog.server.routes.sessions import takes_json
 
 
@@ -88,6 +89,11 @@ UserOf = Annotated[Caller, Depends(_browser_or_admin)]
 AdminOf = Annotated[Caller, Depends(_admin)]
 
 JSON = [Depends(takes_json)]
+
+Label = Annotated[str, Field(max_length=200), AfterValidator(refuse_controls)]
+"""What somebody writes about something, in a line; may be empty."""
+
+Name = Annotated[Label, Field(min_length=1)]
 
 
 class Body(BaseModel):

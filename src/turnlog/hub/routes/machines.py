@@ -13,7 +13,7 @@ from starlette.responses import Response
 from turnlog.hub.access import CLIENT
 from turnlog.hub.bodies import MachineList
 from turnlog.hub.people.machines import DeviceCode, Enrolment, Joined
-from turnlog.hub.routes.base import JSON, Body, HubOf, UserOf, refuse_guesses
+from turnlog.hub.routes.base import JSON, Body, HubOf, Label, Name, UserOf, refuse_guesses
 from turnlog.hub.routes.tokens import Whose
 from turnlog.server.context import write
 from turnlog.server.openapi import responds_with
@@ -24,8 +24,8 @@ router = APIRouter(default_response_class=Response, prefix="/hub/v1", tags=["mac
 class DeviceBody(Body):
     """The machine that wants to join."""
 
-    machine: Annotated[str, Field(min_length=1, max_length=200)]
-    platform: Annotated[str, Field(max_length=200)] = ""
+    machine: Name
+    platform: Label = ""
 
 
 class DeviceTokenBody(Body):

@@ -16,7 +16,7 @@ from turnlog.hub.callers import CALLER, LINK, Caller
 from turnlog.hub.openid import OpenIdError
 from turnlog.hub.people.secrets import Secret
 from turnlog.hub.people.teams import User
-from turnlog.hub.routes.base import JSON, Body, CallerOf, HubOf, HubState, UserOf, refuse_guesses
+from turnlog.hub.routes.base import JSON, Body, CallerOf, HubOf, HubState, Name, UserOf, refuse_guesses
 from turnlog.server.context import write
 from turnlog.server.openapi import responds_with
 
@@ -36,7 +36,7 @@ class InvitationBody(Body):
     """The code of an invitation, and how its guest wants to be called."""
 
     code: Code
-    name: Annotated[str, Field(min_length=1, max_length=200)]
+    name: Name
 
 
 class CodeBody(Body):

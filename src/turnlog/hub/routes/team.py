@@ -18,6 +18,8 @@ from turnlog.hub.routes.base import (
     Body,
     CallerOf,
     HubOf,
+    Label,
+    Name,
     PersonOf,
     UserOf,
     refuse_more,
@@ -27,8 +29,6 @@ from turnlog.server.context import write
 from turnlog.server.openapi import responds_with
 
 router = APIRouter(default_response_class=Response, prefix="/hub/v1", tags=["team"])
-
-Name = Annotated[str, Field(min_length=1, max_length=200)]
 
 
 class TeamChange(Body):
@@ -54,7 +54,7 @@ class NewInvitation(Body):
     """What the guest becomes, and for whom it is meant."""
 
     role: Role = "member"
-    note: Annotated[str, Field(max_length=200)] = ""
+    note: Label = ""
 
 
 @router.get("/team", responses=responds_with(Team))

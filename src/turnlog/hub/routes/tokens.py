@@ -12,7 +12,7 @@ from starlette.responses import Response
 from turnlog.hub.bodies import NewToken, TokenItem, Tokens
 from turnlog.hub.callers import Scope
 from turnlog.hub.people.secrets import Kind
-from turnlog.hub.routes.base import JSON, Body, HubOf, UserOf, token_of
+from turnlog.hub.routes.base import JSON, Body, HubOf, Name, UserOf, token_of
 from turnlog.server.context import write
 from turnlog.server.openapi import responds_with
 
@@ -24,7 +24,7 @@ _KINDS: Final[tuple[Kind, ...]] = ("personal", "browser")
 class NewTokenBody(Body):
     """What a token is for, what it allows, and for how long."""
 
-    name: Annotated[str, Field(min_length=1, max_length=200)]
+    name: Name
     scopes: Annotated[frozenset[Scope], Field(min_length=1)] = frozenset({"read"})
     days: Annotated[int, Field(ge=1, le=3650)] | None = 90
     """Null: without end."""

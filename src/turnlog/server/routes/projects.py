@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Annotated, Self
 
 from fastapi import APIRouter, Depends, Request
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 from starlette.responses import Response
 
+from turnlog.plain_text import refuse_controls
 from turnlog.server.context import ContextOf, write
 from turnlog.server.openapi import responds_with
 from turnlog.server.responses import ProjectsResponse
@@ -21,7 +22,9 @@ class ProjectBody(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     path: str = Field(min_length=1, description="The project's path.")
-    name: str | None = Field(None, max_length=200, description="Its name; null or nothing restores the folder's.")
+    name: Annotated[str, AfterValidator(refuse_controls)] | None = Field(
+        None, max_length=200, description="Its name; null or nothing restores the folder's."
+    )
     merged_into: str | None = Field(
         None, min_length=1, description="Path of the project that its sessions count to; null undoes the merge."
     )

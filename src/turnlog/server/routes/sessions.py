@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, HTTPException, Query, Request
-from pydantic import BaseModel, ConfigDict, Field, StrictBool
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool
 from starlette.responses import Response
 
 from turnlog.errors import ConversionError, NotFoundError
 from turnlog.exports import ExportFormat, export_session
 from turnlog.model import Session
+from turnlog.plain_text import refuse_controls
 from turnlog.runs.states import sessions_of_status
 from turnlog.server.context import ContextOf, context_of, not_modified, write
 from turnlog.server.errors import InvalidParameterError, judging
@@ -83,7 +84,7 @@ class ContextQuery(QueryParameters):
     format: Literal["json", "csv"] = "json"
 
 
-Tag = Annotated[str, Field(min_length=1, max_length=100)]
+Tag = Annotated[str, Field(min_length=1, max_length=100), AfterValidator(refuse_controls)]
 MessageId = Annotated[str, Field(min_length=1, max_length=1000)]
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
+from turnlog.plain_text import refuse_controls
 from turnlog.server.context import ContextOf, write
+from turnlog.server.errors import judging
 from turnlog.server.openapi import creates, responds_with, takes
 from turnlog.server.requests import TaskBody, TaskNameBody
 from turnlog.server.responses import TasksResponse
@@ -35,6 +37,8 @@ def list_tasks(request: Request, context: ContextOf) -> Response:
 def create_task(request: Request, context: ContextOf, data: BodyOf) -> Response:
     """Create a task; 409 for an id that is taken. Sessions join it by `ownership.task`."""
     body = decode(data, TaskBody)
+    with judging("name"):
+        refuse_controls(body.name)
     task = context.store.create_task(body.name, task_id=body.id, user=context.user)
     answer = write(request, task)
     answer.status_code = 201
@@ -57,6 +61,8 @@ def get_task(request: Request, context: ContextOf, task_id: str) -> Response:
 def rename_task(request: Request, context: ContextOf, task_id: str, data: BodyOf) -> Response:
     """Give a task another name; its id stays."""
     body = decode(data, TaskNameBody)
+    with judging("name"):
+        refuse_controls(body.name)
     context.require_own_task(task_id)
     return write(request, context.store.rename_task(task_id, body.name, user=context.user))
 
