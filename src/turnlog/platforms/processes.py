@@ -84,10 +84,14 @@ def runs_program(pid: int, name: str) -> bool:
 # -- priority and limits
 
 
-def lower_priority(steps: int) -> None:
-    """Let other processes go first; does nothing on Windows."""
+def lower_priority(niceness: int) -> None:
+    """Let other processes go first, those with a lower niceness; does nothing on Windows.
+
+    A process that is nicer already stays as it is: what a background process starts would otherwise get almost no time
+    on a busy machine.
+    """
     if hasattr(os, "nice"):
-        os.nice(steps)
+        os.nice(max(0, niceness - os.nice(0)))
 
 
 def usable_cores() -> int:
