@@ -292,11 +292,12 @@ def test_answers_do_not_wait_for_the_network() -> None:
 def test_a_kept_connection_answers_at_once(library: Path) -> None:
     with serving(library) as served:
         times: list[float] = []
-        for _ in range(15):
+        for _ in range(60):
             start = time.perf_counter()
             served.get("/api/agents")
             times.append(time.perf_counter() - start)
-    assert sorted(times)[len(times) // 2] < 0.03
+    # An answer in two packets waits 40 ms for an acknowledgement, nearly every time. A busy machine delays some.
+    assert sorted(times)[len(times) // 3] < 0.03
 
 
 def test_addresses_are_written_as_browsers_want_them() -> None:
