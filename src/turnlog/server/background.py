@@ -82,7 +82,7 @@ class Background:
         on_saved: Callable[[], None] = lambda: None,
     ) -> None:
         """Start nothing yet. `on_saved` is called after each commit, on the thread that reads reports."""
-        self._command = [sys.executable, "-m", "turnlog.server.worker", str(store_path), str(seconds)]
+        self._command = [sys.executable, "-P", "-m", "turnlog.server.worker", str(store_path), str(seconds)]
         self._progress = progress
         self._on_saved = on_saved
         self._process: subprocess.Popen[bytes] | None = None

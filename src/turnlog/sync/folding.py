@@ -116,7 +116,7 @@ class _Process:
     """One process, and how much it was given that the writer has not taken."""
 
     def __init__(self) -> None:
-        command = [sys.executable, "-m", "turnlog.sync.fold_process"]
+        command = [sys.executable, "-P", "-m", "turnlog.sync.fold_process"]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.outstanding = 0
 

@@ -30,7 +30,7 @@ def install_service(store_path: Path) -> tuple[Path, list[str]]:
 
     Raises TurnlogError on a system that has neither systemd nor launchd.
     """
-    command = [sys.executable, "-m", "turnlog", "hub", "agent", "--store", str(store_path.absolute())]
+    command = [sys.executable, "-P", "-m", "turnlog", "hub", "agent", "--store", str(store_path.absolute())]
     if sys.platform == "darwin":
         path = home() / "Library" / "LaunchAgents" / "turnlog.hub.plist"
         text = plistlib.dumps(

@@ -27,7 +27,7 @@ class Follower:
 
     def __init__(self, store_path: Path, search_path: Path) -> None:
         """Start the process. The store must exist."""
-        command = [sys.executable, "-m", __name__, str(store_path), str(search_path)]
+        command = [sys.executable, "-P", "-m", __name__, str(store_path), str(search_path)]
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
         )

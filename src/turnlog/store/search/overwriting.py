@@ -87,7 +87,7 @@ def start(store_path: Path, search_path: Path) -> None:
 
         # Their ends are noted here, so that a server keeps none that has ended.
         started[:] = [process for process in started if process.poll() is None]
-        command = (sys.executable, "-m", _PROCESS, *map(str, (store_path.absolute(), search_path.absolute())))
+        command = (sys.executable, "-P", "-m", _PROCESS, *map(str, (store_path.absolute(), search_path.absolute())))
         started.append(
             subprocess.Popen(
                 (*command, str(REST_SECONDS)),
