@@ -13,9 +13,12 @@ import time
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from stat import S_ISREG
 from typing import Final, NamedTuple
 
-from turnlog.errors import StoreBusyError
+import msgspec
+
+from turnlog.errors import StoreBusyError, StoreError
 from turnlog.platforms.files import BINARY, lock
 
 _POLL_SECONDS: Final = 0.02
@@ -42,14 +45,15 @@ class ForgettingMark:
         found = None
         # A line that was not written to its end is of a step that was not begun.
         for line in os.read(self._descriptor, size).splitlines():
-            with suppress(ValueError):
-                found = Unfinished(*json.loads(line))
+            with suppress(msgspec.MsgspecError, ValueError, RecursionError):
+                found = msgspec.json.decode(line, type=Unfinished)
         return found
 
     def write(self, session_id: str, copies: Iterable[str] = ()) -> None:
         """Note what is about to be deleted, so that it is on the disk when this returns."""
         os.lseek(self._descriptor, 0, os.SEEK_END)
-        os.write(self._descriptor, json.dumps([session_id, [*copies]]).encode() + b"\n")
+        # A line of its own, also after one that was not written to its end.
+        os.write(self._descriptor, b"\n" + json.dumps([session_id, [*copies]]).encode() + b"\n")
         os.fsync(self._descriptor)
 
     def clear(self) -> None:
@@ -66,7 +70,8 @@ def mark_path(store_path: Path) -> Path:
 def locked_mark(store_path: Path, seconds: float) -> Generator[ForgettingMark]:
     """The file, made if it is not there; at the end it is deleted if it is empty.
 
-    Raises StoreBusyError if another process is forgetting for longer than `seconds`.
+    Raises StoreBusyError if another process is forgetting for longer than `seconds`, and StoreError if something else
+    has the file's name.
     """
     path = mark_path(store_path)
     end = time.monotonic() + seconds
@@ -85,10 +90,20 @@ def locked_mark(store_path: Path, seconds: float) -> Generator[ForgettingMark]:
 
 def _lock(path: Path) -> int | None:
     """The descriptor of the file, locked; None if another process has it."""
-    descriptor = os.open(path, os.O_RDWR | BINARY | os.O_CREAT, 0o600)
+    try:
+        descriptor = os.open(path, os.O_RDWR | BINARY | os.O_CREAT, 0o600)
+    except IsADirectoryError:
+        raise _misplaced(path) from None
+    if not S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise _misplaced(path)
     # The file may have been deleted by whoever had the lock until now.
     with suppress(FileNotFoundError):
         if lock(descriptor) and os.path.samestat(os.fstat(descriptor), path.stat()):
             return descriptor
     os.close(descriptor)
     return None
+
+
+def _misplaced(path: Path) -> StoreError:
+    return StoreError(f"{path} is no file of turnlog's: move it away, then forgetting can be ended there")

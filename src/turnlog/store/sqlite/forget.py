@@ -87,6 +87,8 @@ def end_forgetting(store_path: Path) -> None:
         with locked_mark(store_path, 0) as mark:
             if (unfinished := mark.read()) is not None:
                 _end(store_path, unfinished, mark)
+            else:  # what cannot be read is of a step that was not begun
+                mark.clear()
     except StoreBusyError as error:
         # Imported here because hardly any command logs. Whoever opens the store next tries again.
         import logging
@@ -99,7 +101,7 @@ def _end(store_path: Path, unfinished: Unfinished, mark: ForgettingMark) -> None
         try:
             _forget_everywhere(store_path, connection, unfinished.session_id, mark)
         except NotFoundError:  # its rows were deleted, and perhaps not yet the copies
-            _delete_copies(unfinished.copies)
+            _delete_copies(path for path in unfinished.copies if _is_copy(store_path, Path(path)))
         # Whoever reads the store keeps the bytes until that ends, and this command waits for nobody.
         connection.execute("PRAGMA busy_timeout = 0")
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
