@@ -87,15 +87,35 @@ def test_times_of_files_count_where_they_differ(home: Path, tmp_path: Path) -> N
     assert first == {f"claude-code:{name}" for name in NAMES[: syncer.FIRST_SOURCES]}
 
 
-def test_an_end_without_a_time_comes_last_and_none_from_the_future_first(home: Path) -> None:
+def in_order(home: Path) -> list[str]:
+    found = list(fingerprinted(find_sources([agent("claude-code")], [home / ".claude"])))
+    return [Path(found[place].source.path).stem for place in newest_first((each[1], each[2]) for each in found)]
+
+
+def test_logs_whose_ends_have_no_time_or_one_of_the_future_come_last(home: Path) -> None:
     folder = home / ".claude/projects/-w-shop"
     texts = {"none": "{}", "future": '{"timestamp":"2099-01-01T00:00:00Z"}', "number": '{"time": 1794999999000}'}
     for name, text in texts.items():
         (folder / f"{name}.jsonl").write_text(text)
         os.utime(folder / f"{name}.jsonl", (1_795_000_000, 1_795_000_000))
-    found = list(fingerprinted(find_sources([agent("claude-code")], [home / ".claude"])))
-    paths = [Path(found[place].source.path).stem for place in newest_first((each[1], each[2]) for each in found)]
-    assert (paths[:3], paths[-1]) == (["future", "number", NAMES[-1]], "none")
+    paths = in_order(home)
+    assert (paths[:2], {*paths[-2:]}) == (["number", NAMES[-1]], {"none", "future"})
+
+
+@pytest.mark.parametrize("moment", [0, 315_532_800])
+def test_an_old_time_that_all_files_have_says_nothing(home: Path, moment: int) -> None:
+    """Archives that can be made again, and images of containers, give their files one time."""
+    for path in (home / ".claude").rglob("*.jsonl"):
+        os.utime(path, (moment, moment))
+    assert in_order(home) == NAMES[::-1]
+
+
+def test_a_long_last_record_has_its_time_in_front(home: Path) -> None:
+    path = home / f".claude/projects/-w-shop/{NAMES[0]}.jsonl"
+    record = '{"timestamp":"2026-11-18T23:00:00Z","text":"' + "x" * 20_000 + '"}\n'
+    path.write_text(path.read_text() + record)
+    os.utime(path, (1_795_000_000, 1_795_000_000))
+    assert in_order(home)[0] == NAMES[0]
 
 
 def differing(one: Path, other: Path) -> list[str]:

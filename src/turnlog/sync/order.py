@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections import Counter
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -16,8 +17,10 @@ _CROWD = 20
 
 _MINUTE_NS = 60 * 10**9
 
-_TAIL = 8 << 10
-"""Bytes at the end of a log that are searched for the time of its last record. It decides an order and nothing else."""
+_TAILS = (8 << 10, 256 << 10)
+"""Bytes at the end of a log that are searched for the time of its last record: more of them where the last one is long.
+
+It decides an order and nothing else."""
 
 _TIME = re.compile(
     rb'"(?:timestamp|time|ts|created_?at|updated_?at|last_?updated)"\s*:\s*'
@@ -34,20 +37,28 @@ def newest_first(sources: Iterable[tuple[Source, Fingerprint]]) -> list[int]:
     minute count as of their last records, and those whose last records have no time come after all others.
     """
     found = list(sources)
+    now = time.time_ns()
     crowds = Counter(fingerprint.mtime_ns // _MINUTE_NS for _, fingerprint in found)
     times = [
         fingerprint.mtime_ns
         if source.version is not None or crowds[fingerprint.mtime_ns // _MINUTE_NS] < _CROWD
-        else _last_record(source.path, fingerprint)
+        else _last_record(source.path, fingerprint.size, now)
         for source, fingerprint in found
     ]
     return sorted(range(len(found)), key=times.__getitem__, reverse=True)
 
 
-def _last_record(path: str, fingerprint: Fingerprint) -> int:
-    """Nanoseconds since 1970 of the last record, at most of the last change; 0 if the log's end does not say."""
-    tail = read_regular_file(path, _TAIL, max(0, fingerprint.size - _TAIL))
-    return min(fingerprint.mtime_ns, max((_nanoseconds(*each) for each in _TIME.findall(tail)), default=0))
+def _last_record(path: str, size: int, now: int) -> int:
+    """Nanoseconds since 1970 of the last record that is not of the future; 0 if the log's end does not say.
+
+    The file's own time is no bound: archives and images give all their files an old one.
+    """
+    for tail in _TAILS:
+        found = _TIME.findall(read_regular_file(path, tail, max(0, size - tail)))
+        times = [moment for each in found if (moment := _nanoseconds(*each)) <= now]
+        if times or tail >= size:
+            return max(times, default=0)
+    return 0
 
 
 def _nanoseconds(text: bytes, milliseconds: bytes) -> int:
