@@ -114,7 +114,7 @@ def test_a_new_machine_reads_its_logs_before_it_sends_or_says_how_far_it_is(
     log = home / ".claude" / "projects" / "-home-ada-shop" / f"{SESSION}.jsonl"
     log.parent.mkdir(parents=True)
     log.write_text(claude_line(0, "mend the till"))
-    call("hub", "connect", place[0].url, "--name", "new")
+    assert "--name NAME" not in call("hub", "connect", place[0].url, "--name", "new").output
     assert call("hub", "push", "--dry-run", "--no-sync").exit_code == 3
     plan = msgspec.json.decode(call("hub", "push", "--dry-run", "--json").stdout)
     assert plan["sessions"] == {f"claude-code:{SESSION}": "redacted"}
@@ -151,6 +151,8 @@ def test_subagents_are_counted_apart(place: tuple[HubProcess, str], home: Path) 
     for name in ("a1", "a2"):
         record = {**json.loads(claude_line(0, "look for it")), "isSidechain": True, "agentId": name, "uuid": name}
         (log.with_suffix("") / "subagents" / f"agent-{name}.jsonl").write_text(json.dumps(record) + "\n")
-    call("hub", "connect", place[0].url, "--name", "apart")
+    connected = call("hub", "connect", place[0].url, "--name", "vm").output  # which another machine has
+    assert "machine vm (2)" in connected
+    assert "Another machine of yours is called vm; --name NAME" in connected
     assert "3 messages of 1 session and 2 subagents would be sent" in call("hub", "push", "--dry-run").output
     assert "Sent 3 messages of 1 session and 2 subagents." in call("hub", "push", "--yes").output

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 
 import pytest
+from starlette.testclient import TestClient
 
 from support.hubs import Hub, save_session
 
@@ -105,6 +106,22 @@ def test_the_cookie_is_kept_from_scripts_and_other_sites(new_hub: Hub) -> None:
     cookie = answer.headers["set-cookie"].lower()
     assert "httponly" in cookie
     assert "samesite=lax" in cookie
+
+
+def test_machines_of_one_person_have_names_of_their_own(new_hub: Hub) -> None:
+    def join(person: TestClient) -> dict[str, str]:
+        machine = new_hub.client()
+        asked = machine.post("/hub/v1/device", json={"machine": "vm"}).json()
+        assert person.post(f"/hub/v1/device/{asked['user_code']}", json={"allow": True}).status_code == 200
+        return machine.post("/hub/v1/device/token", json={"device_code": asked["device_code"]}).json()
+
+    ana, ben = new_hub.browser("Ana", "owner"), new_hub.browser("Ben")
+    first, second = join(ana), join(ana)
+    assert [first["machine_name"], second["machine_name"], join(ben)["machine_name"]] == ["vm", "vm (2)", "vm"]
+    assert [each["name"] for each in ana.get("/hub/v1/machines").json()["items"]] == ["vm", "vm (2)"]
+    assert new_hub.client(second["access_token"]).get("/hub/v1/me").json()["machine_name"] == "vm (2)"
+    assert ana.delete(f"/hub/v1/machines/{first['machine']}").status_code == 204
+    assert join(ana)["machine_name"] == "vm"
 
 
 def test_a_machine_joins_by_a_code_in_the_browser(new_hub: Hub) -> None:

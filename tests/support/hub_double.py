@@ -62,7 +62,7 @@ def hub_app(store: PostgresStore, blobs: BlobStore | None = None, load: Load | N
         if calls[code] < 1:
             return JSONResponse({"error": "expired_token"}, 400)
         machine = code.removesuffix("-code")
-        names = {"user_name": "Ana Maria", "machine_name": machine}
+        names = {"user_name": "Ana Maria", "machine_name": f"{machine} (2)" if machine == "vm" else machine}
         return JSONResponse({"access_token": f"ana/{machine}", "team": "1", "user": "ana", "machine": machine, **names})
 
     def stored(caller: Caller) -> PostgresStore:

@@ -61,6 +61,10 @@ def connect(url: str, name: str | None, store_path: Path) -> None:
     with MachineState(store_path) as state:
         state.connect(connection)
     click.echo(f"Connected as {plain(connection.who())}.")
+    if connection.machine_name != name:
+        click.echo(
+            f"Another machine of yours is called {plain(name)}; --name NAME gives this one a name of its own.", err=True
+        )
     click.echo("`turnlog hub push` shows what would leave this machine, and sends it.", err=True)
 
 

@@ -6,6 +6,7 @@ A name that nothing has is an error that names the near ones: an empty list woul
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import islice
 from pathlib import Path, PureWindowsPath
 from typing import TYPE_CHECKING, Final
@@ -122,7 +123,7 @@ def check_tool(store: Store, text: str) -> None:
 
 
 def check_session_names(store: Store, wanted: SessionFilter) -> None:
-    """Raise NotFoundError when no session at all has the branch, the tag or the task that a filter names."""
+    """Raise NotFoundError when no session at all has the user, machine, branch, tag or task that a filter names."""
     for what in NAMES_OF_SESSIONS:
         text: str | None = getattr(wanted, what)
         if text is not None:
@@ -130,7 +131,7 @@ def check_session_names(store: Store, wanted: SessionFilter) -> None:
 
 
 def check_name_of_sessions(store: Store, what: str, text: str) -> None:
-    """Raise NotFoundError when no session at all has this branch, tag or task: one of `NAMES_OF_SESSIONS`."""
+    """Raise NotFoundError when no session at all has this name: of one of `NAMES_OF_SESSIONS`."""
     from turnlog.store.base import SessionFilter
 
     if not store.sessions(SessionFilter(subagents=True)._replace(**{what: text}), limit=1).items:
@@ -222,7 +223,15 @@ def _tasks(store: Store) -> list[str]:
     return [task.id for task in store.tasks()]
 
 
+def _of_owners(what: str, store: Store) -> list[str]:
+    """The users, or machines, of the newest thousand sessions."""
+    owners = [session.ownership for page in islice(_pages(store), 5) for session in page if session.ownership]
+    return sorted({name for owner in owners if (name := getattr(owner, what))})
+
+
 NAMES_OF_SESSIONS: Final[dict[str, Callable[[Store], list[str]]]] = {
+    "user": partial(_of_owners, "user"),
+    "machine": partial(_of_owners, "machine"),
     "branch": _branches,
     "tag": _tags,
     "task": _tasks,

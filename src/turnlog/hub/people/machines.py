@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import secrets
 from datetime import datetime
+from itertools import count
 from typing import Final, Literal, TypeAlias
 
 import msgspec
 
 from turnlog.hub.people.secrets import PREFIXES, Secrets, digest
-from turnlog.hub.people.tables import Row, Tables, announce, moment, now
+from turnlog.hub.people.tables import HubTransaction, Row, Tables, announce, moment, now
 from turnlog.store.postgres.database import Database
 
 CODE_SECONDS: Final = 900
@@ -178,10 +179,12 @@ class Machines(Tables):
                 return "slow_down" if too_soon else "authorization_pending"
             transaction.run("UPDATE turnlog.secrets SET ended_at = $2 WHERE id = $1", id, at)
             machine = f"m-{secrets.token_hex(8)}"
+            person = transaction.row("SELECT name FROM turnlog.users WHERE id = $1 FOR UPDATE", user)
+            called = _free_name(transaction, team, user, enrolment.machine)
             transaction.run(
                 "INSERT INTO turnlog.machines (team_key, id, user_id, name, platform, created_at)"
                 " VALUES ($1, $2, $3, $4, $5, $6)",
-                *(team, machine, user, enrolment.machine, enrolment.platform, at),
+                *(team, machine, user, called, enrolment.platform, at),
             )
             token, _ = self._secrets.make(
                 "machine",
@@ -189,11 +192,20 @@ class Machines(Tables):
                 user=user,
                 machine=machine,
                 scopes=("push", "read"),
-                name=enrolment.machine,
+                name=called,
                 within=transaction,
             )
-            person = transaction.row("SELECT name FROM turnlog.users WHERE id = $1", user)
-        return Joined(token, str(team), user, machine, person[0] if person else user, enrolment.machine)
+        return Joined(token, str(team), user, machine, person[0] if person else user, called)
+
+
+def _free_name(transaction: HubTransaction, team: int, user: str, name: str) -> str:
+    """The name, with a number if another machine of this person has it: by names, people tell sessions apart."""
+    rows = transaction.rows(
+        "SELECT name FROM turnlog.machines WHERE team_key = $1 AND user_id = $2 AND ended_at IS NULL", team, user
+    )
+    taken = {row[0] for row in rows}
+    names = (f"{name} ({number})" for number in count(2))
+    return name if name not in taken else next(each for each in names if each not in taken)
 
 
 _FROM_CODE: Final = (
