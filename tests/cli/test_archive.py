@@ -53,7 +53,7 @@ def test_only_the_user_can_read_what_is_restored(run: Command, tmp_path: Path) -
     assert {stat.S_IMODE(each.stat().st_mode) for each in (top.parent, top)} == {0o700}
 
 
-@pytest.mark.timeout(20)
+@pytest.mark.timeout(60)
 @pytest.mark.parametrize(("kind", "reason"), OTHER_KINDS.items())
 def test_what_is_no_file_is_in_the_way(run: Command, tmp_path: Path, kind: Kind, reason: str) -> None:
     """C8: it is neither waited for nor written through."""
@@ -66,7 +66,7 @@ def test_what_is_no_file_is_in_the_way(run: Command, tmp_path: Path, kind: Kind,
         assert not (tmp_path / "outside").exists()
 
 
-@pytest.mark.timeout(20)
+@pytest.mark.timeout(60)
 def test_a_pipe_is_no_folder(run: Command, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "back")
     result = run("restore", "3f2a", "--to", str(tmp_path / "back"))

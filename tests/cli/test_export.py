@@ -152,7 +152,7 @@ def test_a_file_that_cannot_be_written_whole_stays_as_it_was(
 
 
 @pytest.mark.usefixtures("store")
-@pytest.mark.timeout(20)
+@pytest.mark.timeout(60)
 @pytest.mark.parametrize(("kind", "reason"), OTHER_KINDS.items())
 def test_what_is_no_file_is_not_written_to(run: Command, tmp_path: Path, kind: Kind, reason: str) -> None:
     """C8: nor waited for."""

@@ -21,7 +21,7 @@ from turnlog.hooks import send
 from turnlog.store.connection import schema_version
 from turnlog.store.search.base import search_path
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(180)
 
 EVENT = b'{"session_id": "s1", "hook_event_name": "Stop"}'
 

@@ -112,7 +112,8 @@ def test_a_terminal_gets_short_ids_in_colour_that_fit() -> None:
     assert "\x1b[36m" in written
     assert "-1111-" not in written
     assert {"77aa0000", "3f2a91c0", "3f2a91c0.scout"} <= set(click.unstyle(written).split())
-    head, *lines = click.unstyle(written).splitlines()
+    # A slow machine has shown, and taken away, how far it was.
+    head, *lines = click.unstyle(written).strip().splitlines()
     assert {"Status", "Title", "Cost"} <= set(head.split())
     assert max(map(len, [head, *lines])) <= 80
 

@@ -13,7 +13,7 @@ from support.browser_server import serving
 from support.browser_visit import Visit, settle
 
 # Reading the session takes half a minute where nothing else runs.
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
 HUGE = f"/sessions/{HUGE_ID}"
 
@@ -24,7 +24,7 @@ MIDDLE = HUGE_TURNS // 2
 def huge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     home = tmp_path_factory.mktemp("huge-home")
     write_huge_home(home)
-    with serving(home, tmp_path_factory.mktemp("huge-data"), seconds=240) as found:
+    with serving(home, tmp_path_factory.mktemp("huge-data"), seconds=480) as found:
         yield found
 
 

@@ -463,7 +463,7 @@ KINDS = {
 }
 
 
-@pytest.mark.timeout(20)
+@pytest.mark.timeout(60)
 @pytest.mark.parametrize("name", ["settings", "journal"])
 @pytest.mark.parametrize(("kind", "reason"), KINDS.items())
 def test_what_is_no_file_is_refused_at_once(home: Path, data: Path, name: str, kind: Kind, reason: str) -> None:

@@ -87,7 +87,7 @@ def test_kills_at_both_ends_lose_and_double_nothing(databases: PostgresDatabases
                 push = start_push(toy.path)
             kills += 1
         assert kills >= 4
-        push.wait(100)
+        push.wait(150)
         assert start_push(toy.path).wait(100) == 0
     assert (count(url, "messages"), count(url, "memberships")) == (sessions * messages,) * 2
     assert (count(url, "frames"), count(url, "sessions"), count(url, "sources")) == (600, sessions, sessions)

@@ -19,7 +19,7 @@ import pytest
 from turnlog.hooks import send
 from turnlog.server.access import TOKEN_FILE, read_token
 
-pytestmark = pytest.mark.timeout(90)
+pytestmark = pytest.mark.timeout(180)
 
 DESCRIPTORS = 256
 """Of the server; the tests open more connections."""

@@ -22,7 +22,7 @@ from turnlog.model.codec import to_json
 from turnlog.server import live
 from turnlog.store.sqlite.forget import forget_for_good
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(180)
 
 STREAM = f"/api/sessions/{MAIN}/events"
 

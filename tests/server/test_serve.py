@@ -28,7 +28,7 @@ from turnlog.server import DEFAULT_PORT
 from turnlog.server.access import TOKEN_FILE, read_token
 from turnlog.server.run import SHUTDOWN_SECONDS, bind, own_socket, page_address, serve
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(180)
 
 WINDOW = "/api/sessions/plain:main/window"
 
