@@ -122,6 +122,17 @@ def test_only_owners_and_admins_set_and_drop_budgets_of_their_own_team(new_hub: 
     assert zoe.post("/hub/v1/budgets", json={"scope": "project", "limit": 1}).status_code == 422
     assert zoe.delete(f"/hub/v1/budgets/{found['id']}").status_code == 204
     assert budgets(zoe) == {}
+    # A project of which one sees nothing is warned of, whether it is there or not.
+    spend(olga, "a", "/work/shop", 1)
+    said: dict[tuple[str, str], str | None] = {}
+    for name, client in (("olga", olga), ("zoe", zoe)):
+        for subject in ("/work/shop", "/work/shp"):
+            body = {"scope": "project", "limit": 1, "subject": subject}
+            said[name, subject] = client.post("/hub/v1/budgets", json=body).json()["note"]
+    assert said["olga", "/work/shop"] is None
+    assert said["olga", "/work/shp"] == "of what you see, there is no project '/work/shp': did you mean /work/shop?"
+    assert said["zoe", "/work/shop"] == "of what you see, there is no project '/work/shop'"
+    assert said["zoe", "/work/shp"] == "of what you see, there is no project '/work/shp'"
     actions = [each["action"] for each in zoe.get("/hub/v1/audit/team").json()["items"]]
     assert {"set a budget", "drop a budget"} <= set(actions)
 

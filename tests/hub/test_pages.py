@@ -226,6 +226,12 @@ def test_of_somebody_elses_session_only_what_one_may_do_is_offered(
         ben = opened(browser, errors)
         code = found.people.secrets.make("invitation", team=1, role="member")[0]
         join(ben, f"{base}/join#code={code}", "Ben")
+        late = opened(browser, errors)
+        late.goto(f"{base}/join#code={code}")
+        late.get_by_label("Your name").fill("Ben")
+        late.get_by_role("button", name="Join").click()
+        expect(late.get_by_role("heading", name="This invitation has ended")).to_be_visible()
+        expect(late.get_by_role("button", name="Join")).to_have_count(0)
         ben.get_by_role("button", name="Select").click()
         ben.get_by_role("checkbox").first.check()
         bar = ben.get_by_label("Selected sessions")

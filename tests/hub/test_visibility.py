@@ -188,6 +188,7 @@ def test_its_owner_sees_who_read_a_session(team: Team) -> None:
     page = team.ana.get("/hub/v1/audit").json()
     ben = team.hub.ids["Ben"]
     assert page["names"][ben] == "Ben"
+    assert page["names"][team.session] == f"title of {WORD}"
     entries = {(each["actor"], each["action"], each["subject"]): each["times"] for each in page["items"]}
     assert entries[ben, "read", team.session] == 2
     assert entries[ben, "search", team.session] == 1

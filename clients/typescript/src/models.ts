@@ -100,7 +100,7 @@ export interface AuditEntry {
   last_at: string;
 }
 
-/** Entries of the audit log, and the names of people, machines, tokens and invitations in them. */
+/** Entries of the audit log, and the names of what is in them. */
 export interface AuditPage {
   items: AuditEntry[];
   names: Record<string, string>;
@@ -123,6 +123,7 @@ export interface BudgetBody {
 /** Budgets that concern the caller. */
 export interface Budgets {
   items: TeamBudget[];
+  note?: string | null;
 }
 
 /** A place in the change sequence, and nothing else: `ready`, `resync`, `gone`. */

@@ -137,7 +137,10 @@ class OpenedLink(msgspec.Struct, frozen=True):
 
 
 class AuditPage(msgspec.Struct, frozen=True):
-    """Entries of the audit log, and the names of people, machines, tokens and invitations in them."""
+    """Entries of the audit log, and the names of what is in them.
+
+    These are people, machines, tokens, invitations, and sessions that the caller may read, by their titles.
+    """
 
     items: list[AuditEntry]
     names: dict[str, str]

@@ -34,3 +34,5 @@ class Budgets(msgspec.Struct, frozen=True):
     """Budgets that concern the caller."""
 
     items: list[TeamBudget]
+    note: str | None = None
+    """What is odd about the budget that was just made: nothing that the caller sees is in its project."""

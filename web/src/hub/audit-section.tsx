@@ -173,8 +173,8 @@ function Subject({
 }) {
   if (!OF_SESSIONS.has(action)) return names[subject] ?? subject;
   return (
-    <Link href={sessionPage(subject)} className="link">
-      {subject}
+    <Link href={sessionPage(subject)} className="link" title={subject}>
+      {names[subject] ?? subject}
     </Link>
   );
 }

@@ -25,7 +25,7 @@ export interface AuditEntry {
   last_at: string;
 }
 
-/** Entries of the audit log, and the names of people, machines, tokens and invitations in them. */
+/** Entries of the audit log, and the names of what is in them. */
 export interface AuditPage {
   items: AuditEntry[];
   names: Record<string, string>;
@@ -41,6 +41,7 @@ export interface BudgetBody {
 /** Budgets that concern the caller. */
 export interface Budgets {
   items: TeamBudget[];
+  note?: string | null;
 }
 
 /** The code of a link. */

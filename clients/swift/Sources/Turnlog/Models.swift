@@ -227,7 +227,7 @@ public enum Turnlog {
         }
     }
 
-    /// Entries of the audit log, and the names of people, machines, tokens and invitations in them.
+    /// Entries of the audit log, and the names of what is in them.
     public struct AuditPage: Codable, Equatable, Sendable {
         public var items: [AuditEntry]
         public var names: [String: String]
@@ -268,9 +268,11 @@ public enum Turnlog {
     /// Budgets that concern the caller.
     public struct Budgets: Codable, Equatable, Sendable {
         public var items: [TeamBudget]
+        public var note: String?
 
         public enum CodingKeys: String, CodingKey {
             case items
+            case note
         }
     }
 

@@ -78,7 +78,15 @@ async function provider(code) {
 
 async function join() {
   const accept = async ({ name }) => {
-    await ask("POST", "/hub/v1/invitations/accept", { code: secret, name });
+    try {
+      await ask("POST", "/hub/v1/invitations/accept", { code: secret, name });
+    } catch (error) {
+      if (error.status !== 403) throw error;
+      // It works no better the next time.
+      show("This invitation has ended", text(sentence(error.message), { role: "alert" }),
+        text("Ask whoever gave it to you for another one."), make("a", { href: "/sign-in" }, "Sign in"));
+      return;
+    }
     location.assign("/");
   };
   if (!secret) {

@@ -20,7 +20,9 @@ from turnlog.hub.people.figures import Figures, FiguresBy, Sums
 from turnlog.hub.people.tables import Row, Tables
 from turnlog.store.budgets import budget_state
 from turnlog.store.dollars import NANO, Dollars, dollars
+from turnlog.store.names import unknown_name
 from turnlog.store.postgres.database import Database
+from turnlog.store.postgres.visibility import ALLOWED, VIEWER
 
 _COLUMNS: Final = "budget_id, scope, subject, amount"
 
@@ -42,6 +44,14 @@ WHERE o.team_key = $1 AND o.owner_user = $2 AND p.path = ANY ($3)
 """
 
 
+_PROJECTS_SEEN: Final = f"""
+SELECT DISTINCT p.path FROM turnlog.session_owners o
+JOIN turnlog.sessions s ON s.team_key = o.team_key AND s.key = o.session_key
+JOIN turnlog.projects p ON p.team_key = s.team_key AND p.key = s.project_key
+WHERE o.team_key = $1 AND {ALLOWED}
+"""
+
+
 class _Budget(NamedTuple):
     id: str
     scope: BudgetScope
@@ -60,7 +70,7 @@ class TeamBudgets(Tables):
     def set(self, team: int, scope: BudgetScope, subject: str, limit: float) -> str:
         """Make a budget (US dollars a month), or change the one that there is; its id.
 
-        Raises NotFoundError for a person who is not in the team. Whether there is a project, nobody is told.
+        Raises NotFoundError for a person who is not in the team. Whether there is a project, nobody is told: `unseen`.
         """
         with self._transaction() as transaction:
             if scope == "person" and not transaction.row(
@@ -74,6 +84,18 @@ class TeamBudgets(Tables):
             )
         assert row is not None
         return row[0]
+
+    def unseen(self, team: int, user: str, smallest_group: int, project: str) -> str | None:
+        """That an admin sees no project of this path, with the near ones that they see; None if they do.
+
+        They see those of the team's figures, and of sessions that they may read. Others may be there.
+        """
+        figures = self.figures.usage(team, "project", smallest_group, None, None)
+        with self._transaction() as transaction:
+            transaction.row(f"SELECT set_config('{VIEWER}', $1, true)", user)
+            seen = {str(row[0]) for row in transaction.rows(_PROJECTS_SEEN, team)}
+        seen |= {row.name for row in figures.rows if row.name is not None}
+        return None if project in seen else unknown_name("project", project, sorted(seen))
 
     def drop(self, team: int, budget_id: str) -> None:
         """Have no such budget any more. Raises NotFoundError."""

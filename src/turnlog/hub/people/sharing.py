@@ -13,6 +13,7 @@ from turnlog.errors import ConflictError, NotFoundError
 from turnlog.hub.callers import LINK
 from turnlog.hub.people.secrets import Secret, Secrets
 from turnlog.hub.people.tables import HubTransaction, Tables, announce, now
+from turnlog.plain_text import one_line
 from turnlog.store.postgres.database import Database
 from turnlog.store.postgres.visibility import ALLOWED, VIEWER
 
@@ -129,6 +130,13 @@ class Sharing(Tables):
             found[id] = Pusher(id, known.name, machines, known.sessions + sessions)
         return list(found.values())
 
+    def titles(self, team: int, viewer: str, session_ids: Collection[str]) -> dict[str, str]:
+        """Session -> its title, of those that somebody may read and that have one."""
+        with self._transaction() as transaction:
+            transaction.row(f"SELECT set_config('{VIEWER}', $1, true)", viewer)
+            rows = transaction.rows(_TITLES, team, sorted(session_ids))
+        return {row[0]: one_line(row[1]) for row in rows}
+
     def sharing(self, team: int, session_id: str) -> SessionSharing:
         """Whose a session is and who may read it. Raises NotFoundError."""
         with self._transaction() as transaction:
@@ -220,6 +228,13 @@ JOIN turnlog.owners w ON w.team_key = s.team_key AND w.key = s.owner_key
 LEFT JOIN turnlog.users u ON u.id = o.owner_user
 WHERE o.team_key = $1 AND {ALLOWED}
 GROUP BY 1, 2, 3 ORDER BY lower(u.name), 1, 3
+"""
+
+_TITLES: Final = f"""
+SELECT o.session_id, coalesce(a.title, s.title) FROM turnlog.session_owners o
+JOIN turnlog.sessions s ON s.team_key = o.team_key AND s.key = o.session_key
+LEFT JOIN turnlog.annotations a ON a.team_key = o.team_key AND a.session_id = o.session_id
+WHERE o.team_key = $1 AND o.session_id = ANY ($2) AND coalesce(a.title, s.title) IS NOT NULL AND {ALLOWED}
 """
 
 _FAMILY: Final = """

@@ -41,10 +41,15 @@ def get_budgets(request: Request, hub: HubOf, caller: PersonOf) -> Response:
 
 @router.post("", responses=responds_with(Budgets), dependencies=JSON)
 def set_budget(request: Request, hub: HubOf, caller: AdminOf, body: BudgetBody) -> Response:
-    """Make a budget, or change its limit."""
+    """Make a budget, or change its limit. `note` warns of a project of which the caller sees nothing."""
     made = hub.people.budgets.set(caller.team_key, body.scope, body.subject or "", body.limit)
     hub.note(caller, "set a budget", made, detail=body.model_dump_json())
-    return _answer(request, hub, caller)
+    note = None
+    if body.scope == "project":
+        smallest = hub.people.teams.team(caller.team_key).smallest_group
+        said = hub.people.budgets.unseen(caller.team_key, caller.user, smallest, body.subject or "")
+        note = said and f"of what you see, {said}"
+    return _answer(request, hub, caller, note)
 
 
 @router.delete("/{budget_id}", status_code=204, responses=responds_with(None))
@@ -55,11 +60,11 @@ def drop_budget(hub: HubOf, caller: AdminOf, budget_id: str) -> Response:
     return Response(status_code=204)
 
 
-def _answer(request: Request, hub: HubState, caller: Caller) -> Response:
+def _answer(request: Request, hub: HubState, caller: Caller, note: str | None = None) -> Response:
     team, people = caller.team_key, hub.people
     smallest = people.teams.team(team).smallest_group
     if "admin" in caller.scopes:
         found = people.budgets.for_admin(team, smallest)
     else:
         found = people.budgets.for_member(team, caller.user, smallest)
-    return write(request, Budgets(found))
+    return write(request, Budgets(found, note))

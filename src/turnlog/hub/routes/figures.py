@@ -70,4 +70,6 @@ def _page(request: Request, hub: HubState, caller: Caller, owner: str, query: Au
     people = hub.people
     found = people.secrets.names(caller.team_key) | people.machines.names(caller.team_key)
     found |= people.teams.names(caller.team_key)
-    return write(request, AuditPage(items, {id: name for id, name in found.items() if id in ids and name}))
+    names = {id: name for id, name in found.items() if id in ids and name}
+    subjects = {item.subject for item in items if ":" in item.subject}
+    return write(request, AuditPage(items, names | people.sharing.titles(caller.team_key, caller.user, subjects)))
