@@ -49,6 +49,14 @@ def index_names(connection: sqlite3.Connection) -> set[str]:
     return {row[0] for row in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'index'")}
 
 
+@pytest.mark.parametrize("table", ["messages", "parts", "memberships", "events"])
+def test_no_index_makes_a_table_for_every_row_that_is_written(connection: sqlite3.Connection, table: str) -> None:
+    """SQLite does that for three values in an IN of a condition, for each of a hundred thousand parts."""
+    steps = [row[1] for row in connection.execute(f"EXPLAIN INSERT INTO {table} DEFAULT VALUES")]
+    assert "Insert" in steps
+    assert "OpenEphemeral" not in steps
+
+
 def test_a_new_store_has_the_newest_schema_and_what_it_needs_to_be_safe(
     connection: sqlite3.Connection, path: Path
 ) -> None:

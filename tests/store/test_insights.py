@@ -350,6 +350,23 @@ def test_failed_model_calls_are_found_without_reading_the_others(store: Store, f
     assert not any("SCAN m" in step and "messages_failed" not in step for step in plan), plan
 
 
+@pytest.mark.parametrize(
+    ("asks", "index"), [("origin = 'prompt'", "messages_typed"), ("p.tool_kind = 'edit'", "parts_by_edit")]
+)
+def test_prompts_and_last_edits_are_found_in_their_indexes(store: Store, asks: str, index: str) -> None:
+    assert isinstance(store, Connections)
+    seen: list[str] = []
+    connection = store._connection()  # pyright: ignore[reportPrivateUsage]  # looks inside on purpose
+    connection.set_trace_callback(seen.append)
+    store.insights(InsightFilter())
+    connection.set_trace_callback(None)
+    asked = [statement for statement in seen if asks in statement]
+    assert asked
+    for statement in asked:
+        plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}")]
+        assert any(index in step for step in plan), plan
+
+
 def test_a_filter_selects_by_time_project_and_agent(store: Store) -> None:
     late = store.insights(InsightFilter(since=at(DAY) - timedelta(hours=1)))
     assert (late.commands, late.files, late.compactions, late.errors) == ([], [], [], [])

@@ -279,7 +279,7 @@ def test_less_than_nothing_is_not_known_but_an_exit_code_may_be() -> None:
     """A hub refuses the rows of a machine that say it, so no store has any."""
     spent = assistant(usage=Usage(input=-1, output=2), cost=Cost(amount=Decimal(-1), kind="reported"))
     assert paid(spent, 5) == {"calls": 1, "output": 2, "cost": 5}
-    assert message_columns(spent, message_facts(spent), None).what[-1] is None
+    assert message_columns(spent, message_facts(spent), None, message_buckets(spent)).what[-1] is None
     result = ToolResult(id="r", exit_code=-15, duration_ms=-1)
     row = row_of(ToolCallPart(tool_call_id="c", tool_name="t", results=(result,)))
     assert row["exit_code"] == -15

@@ -6,7 +6,7 @@ does not know, so that they survive a round trip. Owns no kinds of its own.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 
@@ -45,9 +45,13 @@ class Value(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
     extra: dict[str, msgspec.Raw] = msgspec.field(default={}, name="$extra")
 
 
+# Made once: as an expression in a function, a union of types is made anew at every call.
+_RAW_JSON: Final = (msgspec.Raw, msgspec.UnsetType)
+
+
 def require_json(name: str, value: object) -> None:
     """Raise TypeError for a field of exact JSON that was given plain values."""
-    if not isinstance(value, msgspec.Raw | msgspec.UnsetType):
+    if not isinstance(value, _RAW_JSON):
         raise TypeError(
             f"{name} is exact JSON, not {type(value).__name__}: use to_json(…) of turnlog.model.codec, as in"
             f" {name}=to_json({{…}})"

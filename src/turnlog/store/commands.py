@@ -105,7 +105,7 @@ def _head(words: list[str]) -> str | None:
     if not _PROGRAM.fullmatch(program):
         return None
     following = words[1] if len(words) > 1 else ""
-    if _SCRIPT_RUNNERS.fullmatch(program) and following == "-m" and len(words) > 2 and _PROGRAM.fullmatch(words[2]):
+    if following == "-m" and len(words) > 2 and _SCRIPT_RUNNERS.fullmatch(program) and _PROGRAM.fullmatch(words[2]):
         return f"{program} -m {words[2]}"
     if program in _WITH_SUBCOMMANDS and _SUBCOMMAND.fullmatch(following):
         return f"{program} {following}"
@@ -118,6 +118,9 @@ def _unwrapped(words: list[str]) -> list[str]:
     for index, word in enumerate(words):
         if word in _WRAPPERS:
             is_wrapped = True
-        elif not _ASSIGNMENT.fullmatch(word) and not (is_wrapped and _WRAPPER_ARGUMENT.fullmatch(word)):
-            return words[index:]
+        # A word without `=` needs no pattern to be known for no assignment.
+        elif not ("=" in word and _ASSIGNMENT.fullmatch(word)) and not (
+            is_wrapped and _WRAPPER_ARGUMENT.fullmatch(word)
+        ):
+            return words[index:] if index else words
     return words[-1:] if is_wrapped else []

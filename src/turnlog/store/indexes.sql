@@ -1,11 +1,13 @@
 -- Indexes that only questions need, not writing: a first import drops them and makes them at its end, which takes a
 -- third of the time of keeping them. Every opening for writing makes those that are missing, but not while such an
 -- import runs.
+--
+-- Conditions list no more than two values in an IN: for three, SQLite makes a table of them anew for every row.
 
 CREATE INDEX IF NOT EXISTS messages_by_role ON messages (role, created_at);
 -- Covers what a person typed, by time.
 CREATE INDEX IF NOT EXISTS messages_typed ON messages (created_at, billed_key, origin)
-    WHERE origin IN ('prompt', 'command', 'shell');
+    WHERE origin = 'prompt' OR origin = 'command' OR origin = 'shell';
 -- Model calls that failed, by time.
 CREATE INDEX IF NOT EXISTS messages_failed ON messages (created_at, billed_key) WHERE stop_reason = 'error';
 CREATE INDEX IF NOT EXISTS messages_with_tools ON messages (created_at) WHERE has_tool_calls = 1;
@@ -17,9 +19,10 @@ CREATE INDEX IF NOT EXISTS parts_by_command ON parts (tool_kind, command, durati
     WHERE tool_kind = 'execute';
 CREATE INDEX IF NOT EXISTS parts_by_call ON parts (tool_call_id) WHERE tool_call_id IS NOT NULL;
 CREATE INDEX IF NOT EXISTS parts_by_path ON parts (path, tool_kind, tool_state) WHERE path IS NOT NULL;
--- The last edit of a file.
+-- The last edit of a file. Most parts have no path, and so need no more to be left out.
 CREATE INDEX IF NOT EXISTS parts_by_edit ON parts (path, started_at)
-    WHERE tool_kind IN ('edit', 'delete', 'move') AND tool_state NOT IN ('output-error', 'output-denied', 'aborted');
+    WHERE path IS NOT NULL AND (tool_kind = 'edit' OR tool_kind = 'delete' OR tool_kind = 'move')
+    AND tool_state <> 'output-error' AND tool_state <> 'output-denied' AND tool_state <> 'aborted';
 CREATE INDEX IF NOT EXISTS parts_by_spill ON parts (spill) WHERE spill IS NOT NULL;
 CREATE INDEX IF NOT EXISTS parts_by_type ON parts (type) WHERE type NOT IN ('text', 'tool-call');
 CREATE INDEX IF NOT EXISTS events_by_type ON events (type, created_at)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import posixpath
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any, NamedTuple, cast
@@ -23,7 +23,6 @@ from turnlog.model import (
     FilePart,
     Message,
     Origin,
-    Part,
     ReasoningPart,
     SessionTotal,
     TextPart,
@@ -199,18 +198,21 @@ def message_facts(message: Message) -> MessageFacts:
             size += call[_INPUT_SIZE] + call[_INPUT_SIZE + 1]
             calls.append(call)
             continue
+        media_type, length = None, 0
         if isinstance(part, TextPart):
+            length = len(part.text)
             texts.append(part.text)
             # Only metadata can say that a part is synthetic, and most parts have none.
             if not part.metadata or not part.is_synthetic:
                 own.append(part.text)
         elif isinstance(part, ReasoningPart):
+            length = len(part.text)
             reasoning += 1
         elif isinstance(part, FilePart):
+            media_type, length = part.media_type, len(part.data or b"")
             files += 1
-        row = _plain_row(sequence, part)
-        size += row[-1]
-        plain.append(row)
+        size += length
+        plain.append((sequence, part.type, media_type, length))
     counts = (1, _is_prompt(message), _is_step(message), len(calls), failed, reasoning, files)
     # Context that the agent adds to a prompt appears in previews only if there is nothing else.
     shown = [command_line(message) or ""] if message.origin in _TYPED else own
@@ -224,11 +226,15 @@ def usage_counts(message: Message, cost: int | None) -> tuple[int, ...] | None:
     """What the message adds to usage totals, in the order of `USAGE_COUNTS`; None if it is not a model call."""
     if not _is_step(message):
         return None
-    *buckets, exactness = message_buckets(message)
+    return _usage_counts(message_buckets(message), cost)
+
+
+def _usage_counts(buckets: Sequence[Any], cost: int | None) -> tuple[int, ...]:
+    *counts, exactness = buckets
     # As zeros, a call without any count would pass for one that cost nothing.
-    if all(count is None for count in buckets):
+    if all([count is None for count in counts]):
         return (1, 1, 0, *_ZERO_BUCKETS, 0, cost or 0, 0, 0)
-    return (1, 0, cost is None, *[count or 0 for count in buckets], exactness == "lower_bound", cost or 0, 0, 0)
+    return (1, 0, cost is None, *[count or 0 for count in counts], exactness == "lower_bound", cost or 0, 0, 0)
 
 
 class UsageAdded(NamedTuple):
@@ -239,13 +245,21 @@ class UsageAdded(NamedTuple):
     """`USAGE_COUNTS`, and the cost that the log reports."""
 
 
-def usage_added(message: Message, cost: int | None) -> UsageAdded | None:
-    """What the message adds to usage totals; None if it is not a model call."""
-    counts = usage_counts(message, cost)
-    if counts is None:
+def usage_added(
+    message: Message, cost: int | None, created_at: int | None, buckets: Sequence[Any]
+) -> UsageAdded | None:
+    """What the message adds to usage totals; None if it is not a model call.
+
+    Args:
+        message: The message.
+        cost: In nano-dollars.
+        created_at: When it was created, in Unix milliseconds.
+        buckets: Its `message_buckets`.
+    """
+    if not _is_step(message):
         return None
     reported = nanos(message.cost.amount) or 0 if message.cost is not None else 0
-    return UsageAdded(quarter_hour_of(milliseconds(message.created_at)), (*counts, reported))
+    return UsageAdded(quarter_hour_of(created_at), (*_usage_counts(buckets, cost), reported))
 
 
 class MessageColumns(NamedTuple):
@@ -258,9 +272,21 @@ class MessageColumns(NamedTuple):
     what: tuple[Any, ...]
     """From `has_tool_calls` to `reported_cost`."""
 
+    @property
+    def created_at(self) -> int | None:
+        """Unix milliseconds."""
+        return self.when[0]
 
-def message_columns(message: Message, facts: MessageFacts, cost: int | None) -> MessageColumns:
-    """The columns of a message's row that follow from the message alone; `cost` is in nano-dollars."""
+
+def message_columns(message: Message, facts: MessageFacts, cost: int | None, buckets: Sequence[Any]) -> MessageColumns:
+    """The columns of a message's row that follow from the message alone.
+
+    Args:
+        message: The message.
+        facts: Its `message_facts`.
+        cost: In nano-dollars.
+        buckets: Its `message_buckets`.
+    """
     return MessageColumns(
         (message.role, message.origin),
         (milliseconds(message.created_at), milliseconds(message.completed_at), message.stop_reason),
@@ -269,7 +295,7 @@ def message_columns(message: Message, facts: MessageFacts, cost: int | None) -> 
             facts.has_reasoning,
             facts.has_files,
             facts.preview,
-            *message_buckets(message),
+            *buckets,
             cost,
             nanos(message.cost.amount) if message.cost else None,
         ),
@@ -284,12 +310,14 @@ def total_counts(total: SessionTotal, cost: int | None) -> tuple[int, ...]:
 
 _ZERO_BUCKETS = (0,) * len(BUCKETS)
 
+_NO_BUCKETS = (*(None,) * len(BUCKETS), None)
+
 
 def message_buckets(message: Message) -> tuple[Any, ...]:
     """The usage columns of a message row: the buckets, and how exact they are."""
     usage = message.usage
     if usage is None:
-        return (*(None,) * len(BUCKETS), None)
+        return _NO_BUCKETS
     counts = [count if count is None or 0 <= count <= _MOST else None for count in usage.buckets()]
     return (*counts, usage.exactness)
 
@@ -310,16 +338,6 @@ def _preview(texts: Iterable[str]) -> str:
         if len(preview) >= PREVIEW_LENGTH:
             return preview[:PREVIEW_LENGTH]
     return preview
-
-
-def _plain_row(sequence: int, part: Part) -> tuple[Any, ...]:
-    size, media_type = 0, None
-    if isinstance(part, TextPart | ReasoningPart):
-        size = len(part.text)
-    elif isinstance(part, FilePart):
-        media_type = part.media_type
-        size = len(part.data or b"")
-    return (sequence, part.type, media_type, size)
 
 
 def _call_row(sequence: int, part: ToolCallPart, path: str | None) -> tuple[Any, ...]:
@@ -448,13 +466,19 @@ def touched_paths(part: ToolCallPart) -> tuple[str, ...]:
             found = _named(_decoder.decode(part.input))
         except (msgspec.MsgspecError, UnicodeDecodeError):
             return ()
-    return tuple(dict.fromkeys(path for path in found if isinstance(path, str) and path))
+    return tuple(dict.fromkeys([path for path in found if isinstance(path, str) and path]))
 
 
 def _named(fields: _Named) -> list[Any]:
-    first = (fields.file_path, fields.path, fields.notebook_path, fields.filePath, fields.filename)
-    found: list[Any] = [next((path for path in first if isinstance(path, str) and path), None), fields.destination]
-    found += _several(fields.paths) + _several(fields.changes)
+    found: list[Any] = []
+    for path in (fields.file_path, fields.path, fields.notebook_path, fields.filePath, fields.filename):
+        if isinstance(path, str) and path:
+            found.append(path)
+            break
+    found.append(fields.destination)
+    for paths in (fields.paths, fields.changes):
+        if paths is not None:
+            found += _several(paths)
     for patch in (fields.patch, fields.patchText, fields.input):
         found += _PATCHED.findall(patch) if isinstance(patch, str) else ()
     return found

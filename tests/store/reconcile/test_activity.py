@@ -10,6 +10,7 @@ import pytest
 
 from support.toy_agent import line
 from support.toy_store import ToyStore, in_any_order
+from turnlog.store.reconcile import activity as module
 
 
 def prompt(message: str, at: float, **fields: object) -> bytes:
@@ -42,6 +43,21 @@ def test_a_session_that_grows_measures_what_a_whole_one_does(tmp_path: Path) -> 
                 times += [max(0, at) for at in here]
                 store.add(f"{number}.log", *lines)
                 assert store.session(str(number), "active_ms") == active(times)
+
+
+def test_a_new_session_is_measured_without_reading_its_messages_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_MEASURE_ALL", "no SQL")
+    for number in range(5):
+        chance = Random(number)
+        times = [chance.randrange(800) / 2 for _ in range(40)]
+        with ToyStore(tmp_path, name=f"{number}.db") as store:
+            store.add(f"{number}.log", *(prompt(f"{number}.{index}", at) for index, at in enumerate(times)))
+            assert store.session(str(number), "active_ms") == active(times)
+            (ends,) = store.rows("SELECT active_since, active_until FROM sessions")
+            last = max((b for a, b in pairwise(sorted(times)) if b - a > 10), default=min(times))
+            assert ends[1] - ends[0] == (max(times) - last) * 60_000
 
 
 def test_a_copied_message_counts_where_it_was_written(tmp_path: Path) -> None:

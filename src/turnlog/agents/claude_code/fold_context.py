@@ -205,7 +205,12 @@ class ClaudeContext(LineContext):
         content = record.message.content if record.message is not None else None
         if record.uuid is None or content is None:
             return False
-        text = content if isinstance(content, str) else "".join(block.text or block.thinking or "" for block in content)
+        if isinstance(content, str):
+            text = content
+        elif len(content) == 1:  # as in nearly all records
+            text = content[0].text or content[0].thinking
+        else:
+            text = "".join([block.text or block.thinking or "" for block in content])
         if not text or self.state.remember_text(record.uuid, text):
             return False
         self.report(f"another record is called {record.uuid!r} too and says something else: both are kept")

@@ -227,9 +227,11 @@ class ClaudeState(msgspec.Struct):
 
     def remember_text(self, record_id: str, text: str) -> bool:
         """Keep what a record says; return False if another record of this id, which is remembered, says otherwise."""
-        key = crc32(text.encode(errors="replace"))
-        known = self.texts.get(record_id)
-        keep_newest(self.texts, record_id, key, RECENT_RECORDS)
+        texts, key = self.texts, crc32(text.encode("utf-8", "replace"))
+        known = texts.get(record_id)
+        texts[record_id] = key
+        if len(texts) > RECENT_RECORDS:
+            del texts[next(iter(texts))]
         return known is None or known == key
 
     def remember_sidechain(self, record_id: str, session_id: str) -> None:
@@ -350,16 +352,20 @@ class ClaudeMessageDraft:
         self._add_metadata(record)
 
     def _add_metadata(self, record: ClaudeRecord) -> None:
-        for name, value in (
-            ("effort", record.effort),
-            ("agent", record.attribution_agent),
-            ("skill", record.attribution_skill),
-            ("mcp_server", record.attribution_mcp_server),
-        ):
-            if value is not None:
-                self.metadata[name] = join_values(self.metadata.get(name), value)
+        # Most records have none of these.
+        if record.effort is not None:
+            self._join_metadata("effort", record.effort)
+        if record.attribution_agent is not None:
+            self._join_metadata("agent", record.attribution_agent)
+        if record.attribution_skill is not None:
+            self._join_metadata("skill", record.attribution_skill)
+        if record.attribution_mcp_server is not None:
+            self._join_metadata("mcp_server", record.attribution_mcp_server)
         if record.others:
             self.others = join_mappings(self.others, record.others)
+
+    def _join_metadata(self, name: str, value: str) -> None:
+        self.metadata[name] = join_values(self.metadata.get(name), value)
 
     def _usage(self) -> Usage | None:
         """The usage of the model call; None if no line has counts.

@@ -3,8 +3,8 @@
 A session that is resumed the next day spans a day and was active for minutes. `LONGEST_GAP` is the longest time between
 two messages that still counts. Messages that were copied from another session count there.
 
-A log that grows adds its new messages to what was measured before; all messages of a session are looked at only where
-other times have changed. Both give the same.
+A log adds its new messages to what was measured before, of a new session to nothing; all messages of a session are
+looked at only where other times have changed. Both give the same.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable
 from datetime import timedelta
+from typing import Any
 
 from turnlog.store.periods import LONGEST_GAP
 from turnlog.store.writing.sessions import SessionDraft
@@ -40,18 +41,17 @@ def measure_activity(connection: sqlite3.Connection, drafts: Iterable[SessionDra
     `active_since` and `active_until` are the ends of the last stretch without a long gap.
     """
     for draft in drafts:
-        if draft.is_created or draft.is_retimed or (draft.new_times and not _add(connection, draft)):
+        if draft.is_retimed or (draft.new_times and not _add(connection, draft)):
             connection.execute(_MEASURE_ALL, (draft.key,))
 
 
 def _add(connection: sqlite3.Connection, draft: SessionDraft) -> bool:
     """Add the times of new messages; False if one lies before the last stretch, in which another changes nothing."""
-    active, since, until = connection.execute(
-        "SELECT active_ms, active_since, active_until FROM sessions WHERE key = ?", (draft.key,)
-    ).fetchone()
-    if until is None or min(draft.new_times) < since:
+    times = sorted(draft.new_times)
+    active, since, until = (None, times[0], times[0]) if draft.is_created else _measured(connection, draft.key)
+    if until is None or times[0] < since:
         return False
-    for time in sorted(draft.new_times):
+    for time in times:
         if time - until > _LIMIT:
             since = time
         else:
@@ -62,3 +62,9 @@ def _add(connection: sqlite3.Connection, draft: SessionDraft) -> bool:
         (active or None, since, until, draft.key),
     )
     return True
+
+
+def _measured(connection: sqlite3.Connection, key: int) -> Any:
+    """What was measured of a stored session."""
+    query = "SELECT active_ms, active_since, active_until FROM sessions WHERE key = ?"
+    return connection.execute(query, (key,)).fetchone()

@@ -371,8 +371,8 @@ _LAST_EDIT: Final = (
 )
 
 _EDITS: Final = (
-    f"p.tool_kind IN ({', '.join(map(repr, CHANGING_KINDS))})"
-    f" AND p.tool_state NOT IN ({', '.join(repr(str(state)) for state in UNDONE)})"
+    f"({' OR '.join(f'p.tool_kind = {kind!r}' for kind in CHANGING_KINDS)})"
+    f" AND {' AND '.join(f'p.tool_state <> {str(state)!r}' for state in UNDONE)}"
 )
 """The condition of the index of edits, in the words in which SQLite recognises it."""
 

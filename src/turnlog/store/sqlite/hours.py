@@ -64,7 +64,7 @@ _CENTURY: Final = 36_525
 _THURSDAY: Final = 3
 """The weekday of 1970-01-01, from Monday."""
 
-TYPED: Final = "origin IN ('prompt', 'command', 'shell') AND created_at > 0"
+TYPED: Final = "(origin = 'prompt' OR origin = 'command' OR origin = 'shell') AND created_at > 0"
 """Messages that a person typed, as the index of them says it."""
 
 

@@ -41,6 +41,7 @@ from turnlog.store.reconcile.rewritten import as_it_is_now, is_edited, says_all,
 from turnlog.store.rows import (
     MESSAGE_COLUMNS,
     MessageFacts,
+    message_buckets,
     message_columns,
     message_facts,
 )
@@ -268,7 +269,7 @@ class MessageUpdates:
             usage.calls.add(billed_key, usage.model_key(new.model), facts)
         sequence = self._sessions.sequence(session_key)
         columns = self._transaction.message_columns(
-            message_columns(new, facts, new_cost), new.model, revision + 1, sequence
+            message_columns(new, facts, new_cost, message_buckets(new)), new.model, revision + 1, sequence
         )
         # Places in the stored body stay valid, because the archive keeps every generation of a file.
         known = {**places(), **self._texts.places(stored)}

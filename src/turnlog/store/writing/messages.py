@@ -101,7 +101,7 @@ class MessageInserts:
             draft.add_message(facts.counts)
         # A copied record keeps the time at which the session before it wrote it.
         if not placement.copied:
-            draft.note_time(message.created_at)
+            draft.note_time(message.columns.created_at)
         if billed:
             model_key = transaction.usage.model_key(message.model)
             transaction.usage.add_prepared(session_key, model_key, message.usage)
@@ -110,11 +110,16 @@ class MessageInserts:
         columns = transaction.message_columns(message.columns, message.model, 1, sequence)
         self._messages.append((key, transaction.source.agent, message.id, *columns, session_key if billed else None))
         self._packer.add(session_key, key, message.body)
-        self._plain += [(key, *row) for row in facts.plain]
-        self._calls += [(key, *row) for row in facts.calls]
-        self._paths += [(key, *row) for row in facts.more_paths]
-        self._blobs += [(blob, key) for blob in message.blobs]
-        packed = PackedPlace(message.records, message.record_ids)
+        # Most messages have only one of these: what runs for every message is not run for nothing.
+        if facts.plain:
+            self._plain += [(key, *row) for row in facts.plain]
+        if facts.calls:
+            self._calls += [(key, *row) for row in facts.calls]
+        if facts.more_paths:
+            self._paths += [(key, *row) for row in facts.more_paths]
+        if message.blobs:
+            self._blobs += [(blob, key) for blob in message.blobs]
+        packed = message.records, message.record_ids
         self._members.append(member_row(session_key, key, transaction.source, placement, packed, self._before))
         self._before = message.id
         self._branches.note_place(session_key, placement)
@@ -202,10 +207,13 @@ def member_row(
     message_key: int,
     source: SourceRow,
     placement: Placement,
-    packed: PackedPlace,
+    packed: tuple[bytes, bytes | None],
     before: str | None = None,
 ) -> tuple[Any, ...]:
-    """A message's place in a session, as `MEMBER_INSERT` orders it; `before` is the message with the previous key."""
+    """A message's place in a session, as `MEMBER_INSERT` orders it.
+
+    `packed` is a `PackedPlace`, and `before` the message with the previous key.
+    """
     return (
         session_key,
         placement.position,

@@ -22,6 +22,7 @@ from turnlog.store.rows import (
     MessageFacts,
     UsageAdded,
     believable,
+    message_buckets,
     message_columns,
     message_facts,
     usage_added,
@@ -63,7 +64,6 @@ class PreparedMessage(msgspec.Struct):
     id: str
     placement: Placement
     model: str | None
-    created_at: datetime | None
     facts: MessageFacts
     columns: MessageColumns
     cost: int | None
@@ -98,6 +98,8 @@ class PreparedMessage(msgspec.Struct):
 
 class FoldedMessage:
     """A `Reading` that is prepared when it turns out to be new."""
+
+    __slots__ = ("_change", "_feed", "_price", "id", "placement")
 
     def __init__(self, change: MessageChange, feed: Feed | None, price: Pricer) -> None:
         """`feed` is as for `prepare`."""
@@ -136,15 +138,16 @@ def prepare(change: MessageChange, feed: Feed | None, price: Pricer, *, for_tran
     archived = _places(change, feed)
     body = leave_out(external, archived)
     cost = call_cost(message, price)
+    buckets = message_buckets(message)
+    columns = message_columns(message, facts, cost, buckets)
     return PreparedMessage(
         id=message.id,
         placement=placement,
         model=message.model,
-        created_at=message.created_at,
         facts=facts,
-        columns=message_columns(message, facts, cost),
+        columns=columns,
         cost=cost,
-        usage=usage_added(message, cost),
+        usage=usage_added(message, cost, columns.created_at, buckets),
         body=body,
         records=pack_records(placement.records),
         record_ids=pack_ids(placement.record_ids, message.id),

@@ -14,7 +14,6 @@ import sqlite3
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -34,6 +33,7 @@ from turnlog.store.rows import (
     USAGE_COUNTS,
     UsageAdded,
     decode_totals,
+    message_buckets,
     message_facts,
     milliseconds,
     moment,
@@ -91,6 +91,9 @@ _UPSERT_USAGE = (
 _MOST_COUNTS = 1024
 """Rows of counts that are kept before they are added up."""
 
+_MOST_TIMES = 1 << 16
+"""Times of new messages that are kept; with more of them, all messages of the session are looked at."""
+
 NO_MODEL = 0
 """`usage.model_key` of calls with an unknown model."""
 
@@ -141,13 +144,13 @@ class SessionDraft(msgspec.Struct):
     is_retimed: bool = False
     """Other times have changed or are gone: measure its activity from all of its messages."""
 
-    def note_time(self, created_at: datetime | None) -> None:
-        """Note the time of a new message. Of a new session all messages are measured anyway."""
-        if self.is_created or self.is_retimed or (moment := milliseconds(created_at)) is None:
+    def note_time(self, created_at: int | None) -> None:
+        """Note the time of a new message, in Unix milliseconds."""
+        if self.is_retimed or created_at is None:
             return
-        self.new_times.append(moment)
-        # So many are no longer cheaper than all, and a log may have a million.
-        self.is_retimed = len(self.new_times) >= _MOST_COUNTS
+        self.new_times.append(created_at)
+        # A log may have a million.
+        self.is_retimed = len(self.new_times) >= _MOST_TIMES
 
     def add_message(self, counts: tuple[int, ...]) -> None:
         """Count a message that the session now contains (`rows.MESSAGE_COUNTS`)."""
@@ -553,7 +556,7 @@ class UsageRows:
             self._count((usage.quarter_hour, model_key, session_key), usage.counts)
 
     def _collect(self, session_key: int, message: Message, cost: int | None, sign: int) -> None:
-        usage = usage_added(message, cost)
+        usage = usage_added(message, cost, milliseconds(message.created_at), message_buckets(message))
         if usage is not None:
             key = (usage.quarter_hour, self.model_key(message.model), session_key)
             self._count(key, usage.counts if sign > 0 else tuple([-count for count in usage.counts]))
