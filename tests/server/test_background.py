@@ -175,7 +175,7 @@ def test_progress_follows_the_reports() -> None:
 
 
 def wait_for(holds: Callable[[], bool]) -> None:
-    end = time.monotonic() + 20
+    end = time.monotonic() + 60
     while not holds():
         assert time.monotonic() < end
         time.sleep(0.02)
@@ -231,6 +231,24 @@ def test_a_process_that_dies_is_noticed(tmp_path: Path) -> None:
     wait_for(lambda: progress.current().state == "failed")
     assert "ended with status -9" in (progress.current().error or "")
     background.stop()
+    assert progress.current().state == "off"
+
+
+def test_a_process_that_dies_is_started_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the system ends one that takes much memory."""
+    monkeypatch.setattr(background_process, "FIRST_PAUSE_SECONDS", 0.05)
+    progress = PassProgress()
+    reading = Background(tmp_path / "turnlog.db", progress, seconds=30)
+    reading.start()
+    for _ in range(2):
+        wait_for(lambda: progress.current().state == "waiting")
+        (child,) = [pid for pid in children() if str(tmp_path) in Path(f"/proc/{pid}/cmdline").read_text()]
+        os.kill(child, signal.SIGKILL)
+        wait_for(lambda: progress.current().state != "waiting")
+    wait_for(lambda: progress.current().state == "waiting")
+    assert progress.current().error is None
+    reading.stop()
+    assert [pid for pid in children() if str(tmp_path) in Path(f"/proc/{pid}/cmdline").read_text()] == []
 
 
 def children() -> list[int]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -61,6 +63,12 @@ PASS_SECONDS = 60.0
 STOP_SECONDS = 5.0
 """Seconds that a sync may take to end. Killing it afterwards is harmless: a transaction commits or it does not."""
 
+FIRST_PAUSE_SECONDS = 5.0
+"""Seconds until a process that ended by itself is started again; each time twice as many, up to the most."""
+
+MOST_PAUSE_SECONDS = 300.0
+"""After so many seconds of work, the next pause is the first one again."""
+
 _decoder = msgspec.json.Decoder(Report)
 
 
@@ -72,7 +80,7 @@ MOST_WAITING = 8
 
 
 class Background:
-    """The process that syncs, and a thread that reads its reports."""
+    """The process that syncs, and a thread that reads its reports and starts it again if it ends by itself."""
 
     def __init__(
         self,
@@ -88,6 +96,7 @@ class Background:
         self._process: subprocess.Popen[bytes] | None = None
         self._listener: threading.Thread | None = None
         self._sought: dict[str, Future[bool]] = {}
+        self._stopping = threading.Event()
         self._lock = threading.Lock()
 
     def read_next(self, session_id: str) -> bool:
@@ -111,16 +120,20 @@ class Background:
 
     def start(self) -> None:
         """Start the first sync."""
-        self._process = subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        self._listener = threading.Thread(target=self._listen, args=(self._process,), daemon=True)
+        self._stopping.clear()
+        self._process = self._started()
+        self._listener = threading.Thread(target=self._run, args=(self._process,), daemon=True)
         self._listener.start()
 
     def stop(self) -> None:
         """End the process, even during a sync, and wait for it. Does nothing if none runs."""
-        process, listener = self._process, self._listener
-        if process is None or listener is None:
+        listener = self._listener
+        if listener is None:
             return
-        self._process = None
+        with self._lock:  # or another one would be started just now
+            self._stopping.set()
+            process, self._process, self._listener = self._process, None, None
+        assert process is not None
         assert process.stdin is not None
         process.stdin.close()
         try:
@@ -131,6 +144,30 @@ class Background:
         listener.join()
         self._progress.stop()
 
+    def _started(self) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def _run(self, process: subprocess.Popen[bytes]) -> None:
+        """Listen to one process after the other: the system may end one that takes much memory."""
+        pause = FIRST_PAUSE_SECONDS
+        while True:
+            began = time.monotonic()
+            self._listen(process)
+            if self._stopping.is_set():
+                return
+            self._progress.fail(f"the process that reads logs ended with status {process.wait()}")
+            if time.monotonic() - began > MOST_PAUSE_SECONDS:
+                pause = FIRST_PAUSE_SECONDS
+            self._stopping.wait(pause)
+            pause = min(2 * pause, MOST_PAUSE_SECONDS)
+            with self._lock:
+                if self._stopping.is_set():
+                    return
+                assert process.stdin is not None
+                with suppress(OSError):  # what was written to it last went nowhere
+                    process.stdin.close()
+                process = self._process = self._started()
+
     def _listen(self, process: subprocess.Popen[bytes]) -> None:
         assert process.stdout is not None
         with process.stdout as lines:
@@ -140,8 +177,6 @@ class Background:
             for answer in self._sought.values():
                 if not answer.done():
                     answer.set_result(False)
-        if self._process is not None:
-            self._progress.fail(f"the process that reads logs ended with status {process.wait()}")
 
     def _take(self, report: Report) -> None:
         match report:
