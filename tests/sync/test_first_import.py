@@ -18,6 +18,7 @@ from turnlog.agents.base import Source
 from turnlog.server.sample import LOGS
 from turnlog.store import open_store
 from turnlog.store.connection import connect
+from turnlog.store.sqlite.forget import forget_for_good
 from turnlog.sync import syncer
 from turnlog.sync.order import newest_first
 from turnlog.sync.syncer import Syncer, fingerprinted, sync
@@ -183,3 +184,27 @@ def test_nobody_waits_for_ever(home: Path, tmp_path: Path) -> None:
 def test_a_path_says_whose_log_it_is(session_id: str, belongs: bool) -> None:
     source = Source(agent="claude-code", path="/h/projects/w/12345678-1/subagents/agent-a1b2.jsonl", root="/h")
     assert is_source_of(source, session_id) is belongs
+
+
+def test_what_is_forgotten_during_an_import_is_read_no_further(
+    home: Path, tmp_path: Path, fold_in: Callable[[int], None]
+) -> None:
+    """Its other file is folded already, in another process, which knew of no forgetting."""
+    fold_in(1)
+    last = home / f".claude/projects/-w-shop/{NAMES[-1]}.jsonl"
+    other = home / f".claude/projects/-w-other/{NAMES[-1]}.jsonl"
+    other.parent.mkdir()
+    other.write_text(last.read_text().replace("2026-11-01T10:59", "2026-10-01T10:59").replace(NAMES[-1], "x" * 36, 1))
+    os.utime(other, (1_700_000_000, 1_700_000_000))
+    store, forgotten = tmp_path / "a.db", f"claude-code:{NAMES[-1]}"
+
+    def forget(sessions: Set[str], last_change: int) -> None:
+        if forgotten in sessions:
+            forget_for_good(store, forgotten)
+
+    with Syncer(store, on_saved=forget) as each:
+        each.scan()
+    with closing(connect(store)) as connection:
+        query = "SELECT s.path FROM archive a JOIN sources s ON s.key = a.source_key WHERE s.path LIKE ?"
+        assert connection.execute(query, (f"%{NAMES[-1]}%",)).fetchall() == []
+        assert connection.execute("SELECT count(*) FROM sessions").fetchone() == (len(NAMES) - 1,)

@@ -202,9 +202,14 @@ class SourceReader:
 
     def _read_folded(self, folded: FoldedSource, agent: Agent, source: Source, batch: Batch, now: int) -> bool:
         """Write what another process has read of a source; returns whether there was anything."""
+        reason = ""
         if self._load(source).key != folded.key:
+            reason = "another process has read the source, or has taken its key"
+        elif batch.is_any_forgotten:
+            reason = "a session was forgotten since the import began: what was folded may be of it"
+        if reason:
             folded.skip()
-            raise FoldingFailed("another process has read the source, or has taken its key")
+            raise FoldingFailed(reason)
         row = SourceRow(folded.key, agent.name, source.path, 0, source.session_id, source.kind)
         batch.start_over(row, is_log=source.appendable)
         for feed in folded.feeds():

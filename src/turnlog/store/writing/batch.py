@@ -106,10 +106,14 @@ class Batch:
         described = self._sessions_of.get(source.key) or ({source.session_id} if source.session_id else set[str]())
         return bool(described) and all(map(sessions.is_forgotten, described))
 
+    @property
+    def is_any_forgotten(self) -> bool:
+        """Whether the user has forgotten any session."""
+        return self._transaction.sessions.is_any_forgotten
+
     def names_forgotten(self, chunks: Iterable[bytes]) -> bool:
         """Whether a file mentions a session that was forgotten."""
-        sessions = self._transaction.sessions
-        return sessions.is_any_forgotten and sessions.names_forgotten(b"".join(chunks))
+        return self.is_any_forgotten and self._transaction.sessions.names_forgotten(b"".join(chunks))
 
     def save(
         self,
