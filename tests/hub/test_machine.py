@@ -529,3 +529,18 @@ def test_a_hub_that_is_away_harms_nothing(tmp_path: Path, hub: HubProcess, hub_s
 
 def ignore(done: int, total: int) -> None:
     """Progress of no interest."""
+
+
+def test_a_raised_level_brings_the_project_too(tmp_path: Path, hub: HubProcess, hub_store: PostgresStore) -> None:
+    box = Box(tmp_path, hub)
+    box.level("/", "metrics")
+    log(box, "/home/ana/app", "s1", "a prompt", "an answer")
+    box.sync()
+    box.push()
+    for level in ("redacted", "full", "metrics", "full"):
+        box.level("/", level)
+        box.push()
+        (session,) = hub_store.sessions().items
+        assert session.project is not None, level
+        assert (session.project.path == "/home/ana/app") == (level != "metrics")
+        assert [project.path for project in hub_store.projects()] == [session.project.path]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
@@ -135,9 +135,9 @@ def _setting(store: str) -> str:
     return f"feed of {store}"
 
 
-def withdraw(connection: Connection, session_id: str, user: str = "") -> None:
-    """Delete a session that may come again. The caller owns the transaction. `user` is whose it is, as for `forget`."""
-    plan = forget(connection, session_id, user)
+def withdraw(connection: Connection, session_id: str, user: str, kept_projects: Iterable[int]) -> None:
+    """Delete a session that may come again. The caller owns the transaction. Arguments are as of `forget`."""
+    plan = forget(connection, session_id, user, kept_projects)
     connection.execute(
         "DELETE FROM tombstones WHERE session_id IN (SELECT value FROM json_each(?))", (json.dumps(plan.session_ids),)
     )
@@ -227,9 +227,10 @@ class _Taking:
 
     def _forget(self) -> None:
         gone, user = self._owners.forgotten_ids(), self._user
+        named = self._keys.of("projects").values()
         for session_id in self._with_copies(self._batch.forgotten):
             if self._is_stored(session_id):
-                forget(self._connection, session_id, user)
+                forget(self._connection, session_id, user, named)
                 self.forgotten.append(session_id)
             # Nobody has pushed it yet, but another machine of the same person may still do so.
             elif session_id not in gone:
@@ -240,7 +241,7 @@ class _Taking:
 
         for session_id in self._batch.withdrawn:
             if self._is_stored(session_id):
-                withdraw(self._connection, session_id, user)
+                withdraw(self._connection, session_id, user, named)
                 self.forgotten.append(session_id)
 
     def _with_copies(self, session_ids: Sequence[str]) -> list[str]:

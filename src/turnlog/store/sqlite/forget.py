@@ -148,11 +148,17 @@ def _delete_copies(paths: Iterable[str]) -> None:
             path.unlink(missing_ok=True)
 
 
-def forget(connection: sqlite3.Connection, session_id: str, user: str = "") -> Forgetting:
+def forget(
+    connection: sqlite3.Connection, session_id: str, user: str = "", kept_projects: Iterable[int] = ()
+) -> Forgetting:
     """Delete the session's rows and bytes and leave a tombstone. The caller owns the transaction.
 
-    Where several people have the store, `user` is the one whose session it is: nothing of anybody else is deleted,
-    whatever their rows name. Their files have the user's id in front (`hub.sync.admission.placed`).
+    Args:
+        connection: Of the store.
+        session_id: The session.
+        user: Where several people have the store, the one whose session it is: nothing of anybody else is deleted,
+            whatever their rows name. Their files have the user's id in front (`hub.sync.admission.placed`).
+        kept_projects: Keys of projects that stay though no session may have them: sessions that come next do.
     """
     keys = _concerned(connection, session_id, user)
     settle_copies(connection, keys)
@@ -190,10 +196,12 @@ def forget(connection: sqlite3.Connection, session_id: str, user: str = "") -> F
         " WHERE sha256 IN (SELECT sha256 FROM blobs WHERE sha256 NOT IN (SELECT sha256 FROM blob_uses))"
     )
     connection.execute(
-        "DELETE FROM projects WHERE NOT EXISTS (SELECT 1 FROM sessions s WHERE s.project_key = projects.key)"
+        "DELETE FROM projects WHERE key NOT IN (SELECT value FROM json_each(?))"
+        " AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.project_key = projects.key)"
         " AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.folder_key = projects.key)"
         " AND key NOT IN (SELECT f.repository_key FROM projects f WHERE f.repository_key IS NOT NULL"
-        " AND EXISTS (SELECT 1 FROM sessions s WHERE s.folder_key = f.key))"
+        " AND EXISTS (SELECT 1 FROM sessions s WHERE s.folder_key = f.key))",
+        (json.dumps([*kept_projects]),),
     )
     owned = " AND session_id IN (SELECT session_id FROM session_owners WHERE owner_user = ?)" if user else ""
     whose = (user,) if user else ()
