@@ -16,8 +16,6 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import Final, NamedTuple
 
-import msgspec
-
 from turnlog.errors import StoreBusyError, StoreError
 from turnlog.platforms.files import BINARY, lock
 
@@ -40,6 +38,8 @@ class ForgettingMark:
 
     def read(self) -> Unfinished | None:
         """What another process was at when it ended; None if there is nothing left to do."""
+        import msgspec  # every command imports this module, and nearly no store has a mark
+
         size = os.fstat(self._descriptor).st_size
         os.lseek(self._descriptor, 0, os.SEEK_SET)
         found = None
