@@ -121,3 +121,22 @@ def test_what_cannot_be_copied_is_counted_for_who_may_read_it_and_copied_once(
         save_session(ana, f"more{number}", "almond")
     assert len(made) == 1
     assert sum(each.levelno == logging.WARNING for each in caplog.records if each.name == replicas.__name__) == 2
+
+
+def test_where_nothing_can_be_searched_everything_is_counted(new_hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also what the copy had before it broke, for as long as it is not made anew."""
+
+    def fail(self: SearchReplica, *arguments: Any, **more: Any) -> None:
+        raise BrokenCopyError("database disk image is malformed")
+
+    ana, ben = new_hub.browser("Ana", "owner"), new_hub.browser("Ben")
+    save_session(ana, "old", "walnut")
+    assert find(ana, "walnut") == ["turnlog:old"]
+    monkeypatch.setattr(SearchReplica, "search", fail)
+    monkeypatch.setattr(SearchReplica, "make_anew", fail)
+    until = time.monotonic() + 30
+    while (found := ana.get("/api/search?q=walnut&flat=true").json())["unindexed"] != 2:
+        assert time.monotonic() < until, found
+    assert found["items"] == []
+    assert ana.get("/api/status").json()["search"]["unindexed"] == 2
+    assert ben.get("/api/search?q=walnut&flat=true").json()["unindexed"] == 0

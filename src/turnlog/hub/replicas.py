@@ -30,7 +30,7 @@ from turnlog.store.search.searcher import Searcher
 FIRST_SECONDS: Final = 5.0
 """How long the first search of a team waits for its replica; after that it answers with what there is."""
 
-SECONDS_BETWEEN_COPIES: Final = 3600.0
+SECONDS_BETWEEN_COPIES: Final = 300.0
 """How long a copy that was made anew is kept at least, though it breaks again; each time twice as long, up to a day."""
 
 _log = logging.getLogger(__name__)
@@ -59,7 +59,7 @@ class Replicas:
         """How far a team's replica has come, if it lacks what came after that."""
         with self._lock:
             followed = self._known.get(team)
-        return followed.replica.searched if followed is not None and followed.is_behind else None
+        return followed.behind_from if followed is not None else None
 
     def wake(self, team: int) -> None:
         """Bring a replica up to date, if there is one."""
@@ -95,11 +95,20 @@ class _Followed:
         self._bell = threading.Event()
         self._closing = threading.Event()
         self._found_broken: BrokenCopyError | None = None
+        self._is_readable = True
         self._anew_from = 0.0
         self._rest = SECONDS_BETWEEN_COPIES
         self._pause = _POLL_SECONDS
         self._thread = threading.Thread(target=self._run, name="turnlog-search", daemon=True)
         self._thread.start()
+
+    @property
+    def behind_from(self) -> FeedPosition | None:
+        """How far the copy has come that is searched, from the beginning if none can be; None if it lacks nothing."""
+        # Where a search fails, following may still succeed: it reads other pages.
+        if self._found_broken is not None or not self._is_readable:
+            return FeedPosition()
+        return self.replica.searched if self.is_behind else None
 
     def wake(self) -> None:
         self._bell.set()
@@ -138,6 +147,7 @@ class _Followed:
     def _follow(self) -> None:
         found, self._found_broken = self._found_broken, None
         if found is not None:
+            self._is_readable = False
             raise found
         self.replica.follow()
         self._pause = _POLL_SECONDS
@@ -150,11 +160,15 @@ class _Followed:
         self.is_behind = True
         now = time.monotonic()
         if now >= self._anew_from:
+            if now > self._anew_from + self._rest:
+                self._rest = SECONDS_BETWEEN_COPIES
             # What breaks each copy would else have the whole of it made again and again.
             self._anew_from, self._rest = now + self._rest, min(self._rest * 2, _LONGEST_REST)
             _log.warning("the copy that is searched for team %d is made anew: %s", self._team, error)
             try:
                 self.replica.make_anew()
+                # A search may just have found the copy broken that was deleted.
+                self._is_readable, self._found_broken = True, None
             except StoreError as reason:
                 _log.warning("search is behind: %s", reason)
             self._bell.set()

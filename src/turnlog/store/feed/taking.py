@@ -135,7 +135,7 @@ def _setting(store: str) -> str:
     return f"feed of {store}"
 
 
-def withdraw(connection: Connection, session_id: str, user: str, kept_projects: Iterable[int]) -> None:
+def withdraw(connection: Connection, session_id: str, user: str = "", kept_projects: Iterable[int] = ()) -> None:
     """Delete a session that may come again. The caller owns the transaction. Arguments are as of `forget`."""
     plan = forget(connection, session_id, user, kept_projects)
     connection.execute(
