@@ -12,8 +12,10 @@ import pytest
 
 from support.agent_cases import CASES
 from support.claude_files import AGENT, DATA, SESSION, Log, call, lines, text
+from support.database_rows import databases_in
 from turnlog.agents import agent
 from turnlog.errors import FormatError
+from turnlog.model import Session
 from turnlog.store import open_store
 from turnlog.store.base import SessionFilter
 from turnlog.store.sources import imports_folder
@@ -43,6 +45,12 @@ def messages(store: Path) -> list[str]:
 def listed(store: Path) -> list[str]:
     with open_store(store) as opened:
         return sorted(session.id for session in opened.sessions(SessionFilter(subagents=True)).items)
+
+
+def known(store: Path) -> dict[str, Session]:
+    """All that is known about each session."""
+    with open_store(store) as opened:
+        return {each.id: each for each in opened.sessions(SessionFilter(subagents=True)).items}
 
 
 class Unreadable(io.BytesIO):
@@ -78,6 +86,18 @@ def test_a_log_in_its_agents_home_is_the_session_that_a_sync_finds(
     synced = store.with_name("synced.db")
     sync(synced)
     assert listed(store) == listed(synced) == sorted({*listed(synced), *imported})
+
+
+@pytest.mark.parametrize("name", ["crush", "goose", "hermes", "llm", "openclaw"])
+def test_what_other_tables_say_of_a_session_is_imported_too(name: str, tmp_path: Path) -> None:
+    """R-S21: titles, folders and totals were lost, which a sync of the same database finds."""
+    case = CASES[name]
+    home = case.write_home(case.recorded[0], tmp_path / case.home)
+    imported, synced = (tmp_path / each / "turnlog.db" for each in ("imported", "synced"))
+    sync(synced, roots=[home], agents=[agent(name)])
+    for path in databases_in(home):
+        assert import_file(imported, path).problems == []
+    assert known(imported) == known(synced) != {}
 
 
 def test_a_log_that_a_sync_read_elsewhere_stays_its_session(store: Path, tmp_path: Path) -> None:

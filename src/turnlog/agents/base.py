@@ -91,6 +91,8 @@ class Detection(msgspec.Struct, frozen=True, kw_only=True):
     """The file as a source of that agent."""
     sources: tuple[Source, ...] = ()
     """The sessions in a file that may contain several (see `RowAgent`). `source` is the only one then, if any."""
+    beside: tuple[Source, ...] = ()
+    """What else the file says about `sources`, as sources of their own: titles, folders, totals."""
     reason: str | None = None
     """Why the file was not recognised."""
     is_damaged: bool = False

@@ -292,15 +292,16 @@ class SessionDatabases(NamedTuple):
                 version = version_of(connection)
             if version is None:
                 return Detection(reason="a database of another schema")
-            sources = self.find_sessions(path, path.parent, agent, to_id)
-            found = tuple(source for source in sources if source.kind is not SourceKind.SIDECAR)
+            sources = tuple(self.find_sessions(path, path.parent, agent, to_id))
         except (OSError, SourceError) as error:
             return Detection(reason=str(error))
+        found = tuple(source for source in sources if source.kind is not SourceKind.SIDECAR)
         return Detection(
             agent=agent,
             version=version,
             source=found[0] if len(found) == 1 else None,
             sources=found,
+            beside=tuple(source for source in sources if source.kind is SourceKind.SIDECAR),
             reason=None if found else f"a database without {sessions}",
         )
 

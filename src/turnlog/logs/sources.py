@@ -57,7 +57,8 @@ def read_log(agent: RowAgent, source: Source) -> bytes:
 def sources_around(agent: Agent, source: Source) -> Mapping[str, list[Source]]:
     """The sources in the same file or the same home, by session."""
     file, separator, _ = source.path.rpartition("#")
-    inside = detect(Path(file)).sources if separator and Path(file).is_file() else ()
+    found_in = detect(Path(file)) if separator and Path(file).is_file() else Detection()
+    inside = (*found_in.sources, *found_in.beside)
     found: dict[str, list[Source]] = {}
     for other in {other.path: other for other in (*inside, *agent.discover([Path(source.root)]))}.values():
         if other.session_id is not None:

@@ -230,7 +230,7 @@ def _read_piece(stream: BinaryIO, name: str) -> bytes:
 
 def _read(store_path: Path, path: Path, detection: Detection, on_progress: Progress) -> ImportSummary:
     assert detection.agent is not None
-    sources = _sources_of(detection)
+    sources = (*_sources_of(detection), *detection.beside)
     # Several sources may be in one file, such as the sessions of a database: its bytes count once.
     files = {_file_of(each) for each in sources} if path.is_dir() else {os.fspath(path)}
     size = sum(Path(file).stat().st_size for file in files)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import sqlite3
 from collections.abc import Iterator
 from functools import partial
 from itertools import pairwise
@@ -24,7 +25,6 @@ from turnlog.agents.openclaw import NAME, QCLAW
 from turnlog.agents.openclaw.database import EVENTS, list_sessions, open_database, tables_of
 from turnlog.agents.openclaw.row_log import new_facts, new_lines
 from turnlog.agents.pi.records import LINES
-from turnlog.errors import SourceError
 
 DATABASE: Final = "openclaw-agent.sqlite"
 _LOG = re.compile(r"(?P<id>[^/]+?)\.jsonl(?:\.(?:deleted|reset)\..+|\.full\.bak)?")
@@ -115,18 +115,9 @@ def detect_file(agent: str, path: Path, head: bytes) -> Detection:
 
 
 def _detect_database(agent: str, path: Path) -> Detection:
-    try:
-        with open_database(path) as connection:
-            if EVENTS not in tables_of(connection):
-                return Detection(reason="a database without its tables")
-        found = DATABASES.find_sessions(path, path.parent, agent, partial(session_id, agent, _owner_in(path)))
-        sources = tuple(source for source in found if source.kind is not SourceKind.SIDECAR)
-    except (OSError, SourceError) as error:
-        return Detection(reason=str(error))
-    return Detection(
-        agent=agent,
-        version="4",
-        source=sources[0] if len(sources) == 1 else None,
-        sources=sources,
-        reason=None if sources else "a database without sessions",
-    )
+    to_id = partial(session_id, agent, _owner_in(path))
+    return DATABASES.detect(path, agent, to_id, version_of=_version_of)
+
+
+def _version_of(connection: sqlite3.Connection) -> str | None:
+    return "4" if EVENTS in tables_of(connection) else None
