@@ -42,6 +42,9 @@ _UNREADABLE: Version = (0, 0, 0, 1)
 _SESSION = re.compile(r"(?P<database>.+)#(?P<session>[^#]+)")
 _DATABASE_SUFFIX = re.compile(r"-(?:wal|shm|journal)$")
 
+_BOOKKEEPING = re.compile(r"sqlite_\w+|\w*_migrations?|goose_db_version")
+"""Tables that a program makes before those that it needs: they say which of those were made."""
+
 _LISTING = frozenset({"sqlite_master", "sqlite_schema"})
 
 _HEADER_SIZE = 100
@@ -178,9 +181,29 @@ def tables_of(connection: sqlite3.Connection) -> set[str]:
 
 def has_columns(connection: sqlite3.Connection, columns: Mapping[str, Set[str]]) -> bool:
     """Whether a database has these tables (-> columns), which tells them from another program's of the same names."""
-    return tables_of(connection) >= columns.keys() and all(
-        wanted <= set(columns_of(connection, table)) for table, wanted in columns.items()
-    )
+    return not _missing_from(connection, columns)
+
+
+def is_filled(connection: sqlite3.Connection, columns: Mapping[str, Set[str]], path: Path) -> bool:
+    """Whether the database at an agent's own place has these tables (-> columns); False: it is new and has none yet.
+
+    Raises SourceError, naming what is missing, for a database of another schema.
+    """
+    missing = _missing_from(connection, columns)
+    if missing and all(_BOOKKEEPING.fullmatch(table) for table in tables_of(connection)):
+        return False
+    if missing:
+        raise SourceError(f"a database of another schema: {', '.join(missing)}", path=path)
+    return True
+
+
+def _missing_from(connection: sqlite3.Connection, columns: Mapping[str, Set[str]]) -> list[str]:
+    known = tables_of(connection)
+    missing = [f"no table {table}" for table in columns if table not in known]
+    for table, wanted in columns.items():
+        if wanted and table in known:
+            missing += [f"no column {name} in {table}" for name in sorted(wanted - set(columns_of(connection, table)))]
+    return missing
 
 
 def columns_of(connection: sqlite3.Connection, table: str) -> list[str]:

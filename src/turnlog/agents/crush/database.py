@@ -20,12 +20,12 @@ from turnlog.agents.databases import (
     Row,
     SessionListing,
     has_columns,
+    is_filled,
     open_snapshot,
     replacing_text,
     select_rows,
 )
 from turnlog.agents.row_files import line_of, update_of
-from turnlog.errors import SourceError
 
 SESSIONS, MESSAGES = "sessions", "messages"
 
@@ -70,8 +70,8 @@ def list_sessions(path: Path, only: str | None = None) -> list[SessionListing]:
         SourceError: It cannot be read, or has another schema.
     """
     with open_database(path) as connection:
-        if not is_own(connection):
-            raise SourceError("a database of another schema", path=path)
+        if not is_filled(connection, _OWN_COLUMNS, path):
+            return []
         where, given = ("", ()) if only is None else (" WHERE s.id = ?", (only,))
         listed = select_rows(
             connection,

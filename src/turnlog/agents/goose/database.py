@@ -22,6 +22,7 @@ from turnlog.agents.databases import (
     Row,
     SessionListing,
     has_columns,
+    is_filled,
     open_snapshot,
     replacing_text,
     select_rows,
@@ -30,7 +31,6 @@ from turnlog.agents.databases import (
 from turnlog.agents.goose import NAME
 from turnlog.agents.jsonl import UNREADABLE
 from turnlog.agents.row_files import ROWS, RowLine, line_of, row_of, rows_in, update_of
-from turnlog.errors import SourceError
 
 SESSIONS, MESSAGES, LEDGER = "sessions", "messages", "usage_ledger"
 
@@ -90,8 +90,8 @@ def list_sessions(path: Path, only: str | None = None) -> list[SessionListing]:
         SourceError: It cannot be read, or has another schema.
     """
     with open_database(path) as connection:
-        if not is_own(connection):
-            raise SourceError("a database of another schema", path=path)
+        if not is_filled(connection, _OWN_COLUMNS, path):
+            return []
         where, given = ("", ()) if only is None else (" WHERE id = ?", (own_id(only),))
         listed = list(select_rows(connection, f"SELECT * FROM {SESSIONS}{where} ORDER BY id", *given))
         has_ledger = LEDGER in tables_of(connection)

@@ -22,12 +22,12 @@ from turnlog.agents.databases import (
     SessionListing,
     columns_of,
     has_columns,
+    is_filled,
     open_snapshot,
     replacing_text,
     select_rows,
 )
 from turnlog.agents.decoding import object_of, value_of
-from turnlog.errors import SourceError
 
 SESSIONS = "sessions"
 MESSAGES = "messages"
@@ -73,8 +73,8 @@ def list_sessions(path: Path, only: str | None = None) -> list[SessionListing]:
         SourceError: It cannot be read, or has another schema.
     """
     with open_database(path) as connection:
-        if not is_own(connection):
-            raise SourceError("a database of another schema", path=path)
+        if not is_filled(connection, _OWN_COLUMNS, path):
+            return []
         where, given = (" WHERE session_id = ?", (only,)) if only is not None else ("", ())
         # An index has all of these columns. Messages that are compacted or taken back change the session's own counts.
         counted = {

@@ -18,13 +18,13 @@ from turnlog.agents.databases import (
     ROW_SIZE,
     Row,
     SessionListing,
+    is_filled,
     open_snapshot,
     replacing_text,
     select_rows,
     tables_of,
 )
 from turnlog.agents.row_files import line_of, rows_in, update_of
-from turnlog.errors import SourceError
 
 THREADS, TURNS, MESSAGES, PARTS = "threads", "turns", "messages", "parts"
 CONVERSATIONS, RESPONSES = "conversations", "responses"
@@ -56,6 +56,19 @@ OUTPUT = "output"
 _NEW = (THREADS, "thread_id", TURNS)
 _OLD = (CONVERSATIONS, "conversation_id", RESPONSES)
 
+_OLD_COLUMNS: dict[str, set[str]] = {
+    "_llm_migrations": set(),
+    CONVERSATIONS: {"id"},
+    RESPONSES: {"id", "conversation_id"},
+}
+_NEW_COLUMNS: dict[str, set[str]] = {
+    THREADS: {"id"},
+    TURNS: {"id", "thread_id", "parent_message_hash", "tip_message_hash"},
+    MESSAGES: {"hash", "parent_hash"},
+    PARTS: {"id", "message_hash"},
+}
+"""Without them a conversation cannot be read."""
+
 _TURN = b'{"table":"turns",'
 """The beginning of the line of a turn."""
 
@@ -79,9 +92,10 @@ def is_own(connection: sqlite3.Connection) -> bool:
 def list_sessions(path: Path, only: str | None = None) -> list[SessionListing]:
     """Every conversation of the database, or only one. Raises OSError or SourceError."""
     with open_database(path) as connection:
-        if not is_own(connection):
-            raise SourceError("a database of another schema", path=path)
         known = tables_of(connection)
+        wanted = _OLD_COLUMNS | _NEW_COLUMNS if known & {THREADS, TURNS} else _OLD_COLUMNS
+        if not is_filled(connection, wanted, path):
+            return []
         found = [
             listing for kind in (_NEW, _OLD) if kind[2] in known for listing in _listed(connection, *kind, only=only)
         ]

@@ -14,10 +14,17 @@ from pathlib import Path
 import msgspec
 
 from turnlog.agents.base import Version
-from turnlog.agents.databases import ROW_SIZE, Row, SessionListing, open_snapshot, replacing_text, select_rows
+from turnlog.agents.databases import (
+    ROW_SIZE,
+    Row,
+    SessionListing,
+    is_filled,
+    open_snapshot,
+    replacing_text,
+    select_rows,
+)
 from turnlog.agents.files import decompress
 from turnlog.agents.jsonl import UNREADABLE
-from turnlog.errors import SourceError
 
 EVENTS = "transcript_events"
 WINDOWS = "session_windows"
@@ -28,6 +35,9 @@ SPAWN = "spawn"
 
 TABLES = frozenset({EVENTS, WINDOWS, NODES, WATERMARKS})
 """The tables that may be read."""
+
+_OWN_COLUMNS = {EVENTS: {"session_id", "seq", "event_json"}}
+"""Without them nothing is known of a session."""
 
 NODE_FIELDS = ("session_key", "created_via", "status", "label", "display_name", "parent_session_key", "spawned_by")
 """The columns of a node that are kept. Its `entry_json` repeats the prompts of all skills."""
@@ -60,8 +70,8 @@ def list_sessions(path: Path, only: str | None = None) -> list[SessionListing]:
         SourceError: It cannot be read, or has another schema.
     """
     with open_database(path) as connection:
-        if EVENTS not in tables_of(connection):
-            raise SourceError(f"a database of another schema: no table {EVENTS}", path=path)
+        if not is_filled(connection, _OWN_COLUMNS, path):
+            return []
         where, given = (" WHERE session_id = ?", (only,)) if only is not None else ("", ())
         counted = select_rows(
             connection,

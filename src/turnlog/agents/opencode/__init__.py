@@ -197,7 +197,7 @@ class OpenCode(RowAgent):
         """See `RowAgent.sources_at`."""
         from turnlog.agents.opencode.sources import sources_at
 
-        return sources_at(path, root, self.program)
+        return sources_at(path, root, self._named_databases(), self.program)
 
     def row_version(self, source: Source) -> Version:
         """See `RowAgent.row_version`."""

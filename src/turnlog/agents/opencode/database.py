@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from turnlog.agents.base import Version
-from turnlog.agents.databases import open_snapshot
+from turnlog.agents.databases import is_filled, open_snapshot
 from turnlog.agents.decoding import list_of, object_of, text_of
 from turnlog.agents.handoffs import MARK
 from turnlog.agents.opencode.rows import EVENT, PROJECT, Row, as_blob, as_text, time_of, time_of_later_id, to_int
@@ -33,7 +33,6 @@ from turnlog.agents.opencode.snapshot import (
     project_facts,
     session_info,
 )
-from turnlog.errors import SourceError
 
 TABLES = frozenset(
     {
@@ -52,6 +51,9 @@ TABLES = frozenset(
     }
 )
 """The tables that may be read."""
+
+_OWN_COLUMNS = {"session": {"id"}, "message": {"id", "session_id", "data"}, "part": {"id", "message_id", "data"}}
+"""Without them a session cannot be read."""
 
 _DATABASE_SESSION = re.compile(r"(?P<database>.+)#(?P<session>[^#/.]+)")
 
@@ -131,10 +133,8 @@ def list_sessions(path: Path, only: str | None = None) -> list[OpenCodeListing]:
     """
     with open_database(path) as connection:
         tables = tables_of(connection)
-        if "session" not in tables:
+        if not is_filled(connection, _OWN_COLUMNS, path):
             return []
-        if missing := {"message", "part"} - tables:
-            raise SourceError(f"a database of another schema: no table {' and '.join(sorted(missing))}", path=path)
         facts: dict[str, list[object]] = defaultdict(list)
         sizes: dict[str, int] = defaultdict(int)
         times: dict[str, int] = {}

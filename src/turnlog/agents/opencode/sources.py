@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from turnlog.agents.base import Detection, RowUpdate, Source, SourceKind, StatelessFold, Version
@@ -57,7 +57,7 @@ def find_sources(root: Path, databases: list[Path], program: Program) -> Iterato
         yield _source(str(path), root, files.session, files_version(files), files.project, program)
 
 
-def sources_at(path: Path, root: Path, program: Program) -> Iterator[Source]:
+def sources_at(path: Path, root: Path, named: Sequence[Path], program: Program) -> Iterator[Source]:
     """See `RowAgent.sources_at`: all sessions of a database, or the session of a file of the JSON storage.
 
     A database may be named by its write-ahead log, or another file of SQLite next to it.
@@ -67,7 +67,7 @@ def sources_at(path: Path, root: Path, program: Program) -> Iterator[Source]:
         if path.parent.name == OUTPUTS:
             found = find_outputs(root, databases_in(root, program), program)
             yield from (source for source in found if source.path == str(path))
-        else:
+        elif database in (*databases_in(root, program), *named):
             yield from _database_sources(database, root, program)
         return
     session = session_of_file(path, root)

@@ -17,13 +17,20 @@ import msgspec
 from msgspec import Raw
 
 from turnlog.agents.base import RowUpdate, Source, Version
-from turnlog.agents.databases import Row, SessionListing, has_columns, open_snapshot, replacing_text, select_rows
+from turnlog.agents.databases import (
+    Row,
+    SessionListing,
+    has_columns,
+    is_filled,
+    open_snapshot,
+    replacing_text,
+    select_rows,
+)
 from turnlog.agents.decoding import fields_of
 from turnlog.agents.files import decompress
 from turnlog.agents.jsonl import UNREADABLE
 from turnlog.agents.row_files import line_of, restore_database, rows_in, update_of
 from turnlog.agents.zed import NAME
-from turnlog.errors import SourceError
 
 THREADS = "threads"
 """The only table that may be read."""
@@ -66,8 +73,8 @@ def list_sessions(path: Path, only: str | None = None) -> list[SessionListing]:
         SourceError: It cannot be read, or has another schema.
     """
     with open_database(path) as connection:
-        if not is_own(connection):
-            raise SourceError("a database of another schema", path=path)
+        if not is_filled(connection, _OWN_COLUMNS, path):
+            return []
         where, given = ("", ()) if only is None else (" WHERE id = ?", (only,))
         listed = select_rows(
             connection,
