@@ -189,7 +189,9 @@ def _same_output(sent: str | None, kept: str) -> bool:
 
 def _ask(program: str, home: Path, *arguments: str) -> Any:
     """What a program prints as JSON; None if it prints something else, or too late."""
-    environment = {"HOME": str(home), "PATH": os.environ["PATH"], "TURNLOG_AIDER_DIR": str(home), "TZ": "UTC"}
+    environment = {"HOME": str(home), "PATH": os.environ["PATH"], "TZ": "UTC"}
+    # Aider keeps its logs in projects, which both programs must be told.
+    environment |= {"TURNLOG_AIDER_DIR": str(home), "AIDER_DIR": str(home)}
     try:
         printed = subprocess.run(
             [program, *arguments], env=environment, cwd=home, capture_output=True, timeout=SECONDS, check=False
