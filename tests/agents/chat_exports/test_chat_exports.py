@@ -712,3 +712,45 @@ def test_messages_of_one_uuid_are_both_read_unless_they_are_the_same(
     with open_store(database) as store:
         place = f"$.chat_messages[{len(listed['chat_messages']) - 1}].uuid"
         assert [each.json_path for each in store.diagnostics().items] == ([] if is_equal else [place])
+
+
+def test_what_is_of_another_kind_is_named_with_its_place(database: Path, tmp_path: Path) -> None:
+    sums, cat = json.loads((CHATGPT / "conversations.json").read_bytes())
+    nodes = [name for name, node in sums["mapping"].items() if node.get("message")]
+    sums["title"] = {"a": "title"}
+    sums["mapping"]["z"] = "words"
+    sums["mapping"][nodes[0]]["message"]["content"] = "content"
+    sums["mapping"][nodes[1]]["message"]["content"]["parts"] = {"0": "part"}
+    sums["mapping"][nodes[2]]["message"] = ["message"]
+    cat["mapping"] = [*cat["mapping"].values()]
+    path = tmp_path / "conversations.json"
+    path.write_text(json.dumps([sums, cat]))
+    import_file(database, path)
+    words_of, list_of_messages = json.loads((CLAUDE_AI / "conversations.json").read_bytes())
+    words_of |= {"name": ["name"], "chat_messages": ["words", 5, None, {"uuid": "q", "text": {"a": 1}, "content": "x"}]}
+    list_of_messages["chat_messages"] = {"0": list_of_messages["chat_messages"][0]}
+    path = tmp_path / "other" / "conversations.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps([words_of, list_of_messages]))
+    import_file(database, path)
+    with open_store(database) as store:
+        named = store.diagnostics().items
+    found = {(each.json_path, each.reason.partition(", at ")[0], each.severity) for each in named}
+    reason = "{} where {} belongs: it is not shown"
+    assert found == {
+        (place, reason.format(*kinds), "error")
+        for place, *kinds in (
+            ("$.title", "an object", "a text"),
+            ("$.mapping.z", "a text", "an object"),
+            (f"$.mapping.{nodes[0]}.message.content", "a text", "an object"),
+            (f"$.mapping.{nodes[1]}.message.content.parts", "an object", "a list"),
+            (f"$.mapping.{nodes[2]}.message", "a list", "an object"),
+            ("$.mapping", "a list", "an object"),
+            ("$.name", "a list", "a text"),
+            ("$.chat_messages[0]", "a text", "an object"),
+            ("$.chat_messages[1]", "a number", "an object"),
+            ("$.chat_messages[3].text", "an object", "a text"),
+            ("$.chat_messages[3].content", "a text", "a list"),
+            ("$.chat_messages", "an object", "a list"),
+        )
+    }

@@ -18,6 +18,7 @@ from msgspec import UNSET, Raw
 from turnlog.agents.chat_exports import CHATGPT
 from turnlog.agents.chat_exports.export_files import Service
 from turnlog.agents.chat_exports.fold import ExportFold
+from turnlog.agents.chat_exports.shapes import ANY_NAME, Shape, report_others
 from turnlog.agents.chat_exports.sources import JSON
 from turnlog.agents.chat_exports.trees import ExportNode, in_order, nearest
 from turnlog.agents.conversation import ConversationContext
@@ -80,6 +81,12 @@ _MEDIA_TYPES = (
     (b"RIFF", "image/webp"),
     (b"%PDF", "application/pdf"),
 )
+
+
+_SHAPE: Shape = {
+    "title": str,
+    "mapping": {ANY_NAME: {"message": {"author": dict, "content": {"parts": list}, "metadata": dict}}},
+}
 
 
 def _files_of(conversation: Any) -> Iterator[str]:
@@ -183,6 +190,7 @@ class _Reading:
 
     def read(self) -> None:
         """Read all nodes, and which one is the end."""
+        report_others(self._context, self._conversation, _SHAPE)
         facts, change = self._conversation, self._context.session
         change.first_at, change.last_at = self._time(facts, "create_time", "$"), self._time(facts, "update_time", "$")
         title = title_line(text_of(facts.get("title")) or "")

@@ -16,6 +16,7 @@ from msgspec import Raw
 from turnlog.agents.chat_exports import CLAUDE_AI
 from turnlog.agents.chat_exports.export_files import Service
 from turnlog.agents.chat_exports.fold import ExportFold
+from turnlog.agents.chat_exports.shapes import Shape, report_others
 from turnlog.agents.chat_exports.trees import ExportNode, in_order, nearest
 from turnlog.agents.claude_code.contents import from_base64
 from turnlog.agents.conversation import ConversationContext
@@ -56,6 +57,9 @@ TOOL_KINDS: dict[str, ToolKind] = {
 
 IGNORED = frozenset({"token_budget", "flag"})
 """Types of blocks that say nothing about the conversation."""
+
+
+_SHAPE: Shape = {"name": str, "chat_messages": [{"text": str, "content": [dict], "attachments": [dict]}]}
 
 
 def _no_files(conversation: Any) -> Iterator[str]:
@@ -110,6 +114,7 @@ class _Reading:
 
     def read(self) -> None:
         """Read all messages in their order."""
+        report_others(self._context, self._conversation, _SHAPE)
         facts, change = self._conversation, self._context.session
         change.first_at, change.last_at = time_of(facts.get("created_at")), time_of(facts.get("updated_at"))
         title = title_line(text_of(facts.get("name")) or "")
