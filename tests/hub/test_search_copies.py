@@ -140,3 +140,54 @@ def test_where_nothing_can_be_searched_everything_is_counted(new_hub: Hub, monke
     assert found["items"] == []
     assert ana.get("/api/status").json()["search"]["unindexed"] == 2
     assert ben.get("/api/search?q=walnut&flat=true").json()["unindexed"] == 0
+
+
+ZERO = "a\0b"
+
+
+def test_a_zero_character_in_any_name_ends_no_search(new_hub: Hub) -> None:
+    """PostgreSQL has none in texts, and SQLite looks nothing up that has one."""
+    ana, ben = new_hub.browser("Ana", "owner"), new_hub.browser("Ben")
+    for number, field in enumerate(("title", "cwd", "git_branch", "agent_version", "external_id")):
+        facts: dict[str, Any] = {"external_id": f"s{number}", "title": "t", field: f"{ZERO}{number}"}
+        answer = ben.post("/api/sessions", json=facts)
+        assert answer.status_code in (201, 422), answer.text
+    session_id = ben.post("/api/sessions", json={"external_id": "zeros"}).json()["id"]
+    call: dict[str, Any] = {
+        "type": "tool-call",
+        "tool_call_id": "c",
+        "tool_name": "Bash",
+        "kind": "execute",
+        "input_text": "{}",
+    }
+    named: tuple[tuple[dict[str, Any], dict[str, Any]], ...] = (
+        ({"id": ZERO}, {}),
+        ({"model": ZERO}, {}),
+        ({}, {"tool_name": ZERO}),
+        ({}, {"tool_call_id": ZERO}),
+        ({}, {"input_text": ZERO}),
+    )
+    for number, (message, part) in enumerate(named):
+        said: dict[str, Any] = {"id": f"m{number}", "role": "assistant", **message, "parts": [{**call, **part}]}
+        answer = ben.post(f"/api/sessions/{session_id}/messages", json={"messages": [said]})
+        assert answer.status_code in (200, 201, 422), answer.text
+    save_session(ana, "new", "walnut")
+    assert find(ana, "walnut") == ["turnlog:new"]
+    assert ana.get("/api/search?q=walnut").json()["unindexed"] == 0
+
+
+def test_names_of_hidden_sessions_are_refused_as_those_of_none(new_hub: Hub) -> None:
+    """Otherwise anybody could ask for the projects and models that others have, one name after the other."""
+    ana, ben = new_hub.browser("Ana", "owner"), new_hub.browser("Ben")
+    save_session(ana, "hidden", "walnut", cwd="/work/almond")
+    save_session(ben, "own", "filbert")
+    said = {"id": "h", "role": "assistant", "model": "cashew", "parts": [{"type": "text", "text": "pecan"}]}
+    assert ana.post("/api/sessions/turnlog:hidden/messages", json={"messages": [said]}).status_code == 200
+    assert find(ana, "model:cashew%20pecan") == ["turnlog:hidden"]
+    assert find(ben, "filbert") == ["turnlog:own"]
+    for query in ("model:{}", "-model:{}%20filbert", "project:{}", "filbert%20-project:{}"):
+        for names in (("cashew", "absent"), ("almond", "absent")):
+            answers = [ben.get(f"/api/search?q={query.format(name)}") for name in names]
+            assert [answer.status_code for answer in answers] == [422, 422], query
+            hidden, absent = (answer.text.replace(name, "") for answer, name in zip(answers, names, strict=True))
+            assert hidden == absent

@@ -140,6 +140,7 @@ class SearchReplica:
             marks = ", ".join("?" * (len(columns)))
             connection.executemany(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})", rows)
 
+        batch = _without_zeros(batch)
         withdrawn = self._withdrawn(connection, batch)
         self._delete(batch.forgotten, forget)
         self._delete(withdrawn, withdraw)
@@ -268,6 +269,30 @@ def _naming_faults(codes: frozenset[int]) -> Generator[None]:
 
 
 _PRIMARY_CODE: Final = 0xFF
+
+
+def _without_zeros(batch: FeedBatch) -> FeedBatch:
+    """The batch with another character where texts have U+0000: SQLite cuts texts there when it looks them up."""
+    return msgspec.structs.replace(
+        batch,
+        rows={table: list(map(_row_without_zeros, rows)) for table, rows in batch.rows.items()},
+        names={
+            table: {key: _row_without_zeros(name) for key, name in known.items()}
+            for table, known in batch.names.items()
+        },
+        forgotten=list(map(_without_zero, batch.forgotten)),
+        remaining=None if batch.remaining is None else list(map(_without_zero, batch.remaining)),
+    )
+
+
+def _row_without_zeros(row: Row) -> Row:
+    if any([isinstance(value, str) and "\0" in value for value in row]):
+        return tuple([_without_zero(value) if isinstance(value, str) else value for value in row])
+    return row
+
+
+def _without_zero(text: str) -> str:
+    return text.replace("\0", "\N{REPLACEMENT CHARACTER}")
 
 
 def _with_owner(message_id: str, owner: str | None) -> str:

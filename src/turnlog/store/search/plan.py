@@ -175,12 +175,14 @@ class Planner:
     # -- fields
 
     def check_names(self, query: Query) -> None:
-        """Refuse an agent, project or model that no session has: to find nothing would look like an answer.
+        """Refuse an agent, project or model that no session has which the reader may see.
+
+        To find nothing would look like an answer, and to find nothing only of what others have would tell of them.
 
         Raises QueryError with the near ones.
         """
         for term in (*(term for group in query.groups for term in group), *query.excluded):
-            if term.field not in _NAMES or self.sessions_with(term, [term.field]):
+            if term.field not in _NAMES or self._is_in_a_session(term, term.field):
                 continue
             names = self._names(term.field)
             # The index lags behind the store.
