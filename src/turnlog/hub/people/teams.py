@@ -90,7 +90,7 @@ class Teams(Tables):
             row = transaction.row(
                 "UPDATE turnlog.users u SET name = $3, email = $4 FROM turnlog.identities i"
                 " WHERE i.provider = $1 AND i.subject = $2 AND u.id = i.user_id RETURNING u.id, u.name, u.email",
-                *(identity.provider, identity.subject, identity.name, identity.email),
+                *(identity.provider, identity.subject, _plain_name(identity.name), _plain_email(identity)),
             )
         return None if row is None else User(*row)
 
@@ -286,10 +286,18 @@ def _made(transaction: HubTransaction, name: str, identity: Identity | None) -> 
     id = f"u-{secrets.token_hex(8)}"
     transaction.run(
         "INSERT INTO turnlog.users (id, name, email, created_at) VALUES ($1, $2, $3, $4)",
-        # A provider, or a proxy, says what it likes.
-        *(id, one_line(name, 200) or "?", None if identity is None else identity.email, now()),
+        *(id, _plain_name(name), _plain_email(identity), now()),
     )
     return id
+
+
+def _plain_name(name: str) -> str:
+    """The name as a line of text: a provider, or a proxy, says what it likes."""
+    return one_line(name, 200) or "?"
+
+
+def _plain_email(identity: Identity | None) -> str | None:
+    return None if identity is None or identity.email is None else one_line(identity.email, 320)
 
 
 def _link(transaction: HubTransaction, user: str, identity: Identity) -> None:
