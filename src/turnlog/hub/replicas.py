@@ -6,7 +6,8 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -95,7 +96,10 @@ class _Followed:
         self._bell = threading.Event()
         self._closing = threading.Event()
         self._found_broken: BrokenCopyError | None = None
-        self._is_readable = True
+        self.is_readable = True
+        """Whether there is a copy to search: not while it is made anew, nor after a search found it broken."""
+        self.made = 1
+        """How many copies there were."""
         self._anew_from = 0.0
         self._rest = SECONDS_BETWEEN_COPIES
         self._pause = _POLL_SECONDS
@@ -106,18 +110,26 @@ class _Followed:
     def behind_from(self) -> FeedPosition | None:
         """How far the copy has come that is searched, from the beginning if none can be; None if it lacks nothing."""
         # Where a search fails, following may still succeed: it reads other pages.
-        if self._found_broken is not None or not self._is_readable:
+        if self._found_broken is not None or not self.is_readable:
             return FeedPosition()
         return self.replica.searched if self.is_behind else None
 
     def wake(self) -> None:
         self._bell.set()
 
-    def note_broken(self, error: BrokenCopyError) -> None:
-        """A search found that the copy cannot be read."""
-        self.is_behind = True
-        self._found_broken = error
-        self._bell.set()
+    @contextmanager
+    def searching(self) -> Generator[None]:
+        """End a search that finds the copy broken, or gone because it is made anew; then nothing is found."""
+        made = self.made
+        try:
+            yield
+        except BrokenCopyError as error:
+            self.is_behind = True
+            self._found_broken = error
+            self._bell.set()
+        except StoreError:
+            if self.is_readable and made == self.made:
+                raise
 
     def close(self) -> None:
         self._closing.set()
@@ -147,7 +159,7 @@ class _Followed:
     def _follow(self) -> None:
         found, self._found_broken = self._found_broken, None
         if found is not None:
-            self._is_readable = False
+            self.is_readable = False
             raise found
         self.replica.follow()
         self._pause = _POLL_SECONDS
@@ -165,10 +177,12 @@ class _Followed:
             # What breaks each copy would else have the whole of it made again and again.
             self._anew_from, self._rest = now + self._rest, min(self._rest * 2, _LONGEST_REST)
             _log.warning("the copy that is searched for team %d is made anew: %s", self._team, error)
+            self.is_readable = False
+            self.made += 1
             try:
                 self.replica.make_anew()
                 # A search may just have found the copy broken that was deleted.
-                self._is_readable, self._found_broken = True, None
+                self.is_readable, self._found_broken = True, None
             except StoreError as reason:
                 _log.warning("search is behind: %s", reason)
             self._bell.set()
@@ -226,11 +240,9 @@ class CallerSearcher(Searcher):
         only = self._visible()
         narrowed = filter._replace(only=only)
         followed = self._replicas.of(self._team)
-        try:
+        page = SearchPage(())
+        with followed.searching():
             page = followed.replica.search(query, narrowed, sort=sort, limit=limit, cursor=cursor)
-        except BrokenCopyError as error:
-            followed.note_broken(error)
-            page = SearchPage(())
         hits = [hit._replace(places=_allowed(hit.places, only)) for hit in page.hits]
         self._on_found(place.session_id for hit in hits for place in hit.places[:1])
         return page._replace(hits=tuple(hits), suggestion=None, unindexed=self.unindexed())
@@ -248,11 +260,9 @@ class CallerSearcher(Searcher):
         only = self._visible()
         narrowed = filter._replace(only=only)
         followed = self._replicas.of(self._team)
-        try:
+        page = SessionSearchPage(())
+        with followed.searching():
             page = followed.replica.sessions(query, narrowed, limit=limit, cursor=cursor, masked=masked)
-        except BrokenCopyError as error:
-            followed.note_broken(error)
-            page = SessionSearchPage(())
         found = [_without_others(each, only) for each in page.sessions]
         self._on_found(each.session_id for each in found)
         return page._replace(sessions=tuple(found), suggestion=None, unindexed=self.unindexed())

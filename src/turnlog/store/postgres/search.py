@@ -6,6 +6,7 @@ The copy is searched as every SQLite store is, so the language and the hits are 
 from __future__ import annotations
 
 import json
+import secrets
 import shutil
 import sqlite3
 from collections.abc import Callable, Generator, Sequence
@@ -243,9 +244,12 @@ def path_of_copy(store: PostgresStore, folder: Path) -> Path:
 
 def delete_copy(path: Path) -> None:
     """Delete a copy and its index. Raises StoreError if the files cannot be deleted."""
+    gone = path.parent.with_name(f"{path.parent.name}.gone-{secrets.token_hex(4)}")
     try:
         # Who still reads one has it open, and reads on: SQLite leaves the log of a file that is not its own any more.
-        shutil.rmtree(path.parent)
+        # Who opens one just now makes no file in a folder that is being deleted.
+        path.parent.rename(gone)
+        shutil.rmtree(gone)
     except FileNotFoundError:
         pass
     except OSError as error:
