@@ -41,9 +41,9 @@ def test_a_name_that_a_provider_says_is_made_one_line(new_hub: Hub) -> None:
     assert new_hub.people.known_by_proxy("Olga\x1b[2J\nRoot", "member") is not None
     new_hub.browser("Ana", "owner")
     assert new_hub.row("SELECT count(*) FROM turnlog.users WHERE name = 'Olga Root'") == (1,)
-    identity = Identity(provider="p", subject="1", name="Ida", email="ida\x1b example.org")
+    identity = Identity(provider="p", subject="1", name="Ida", email="ida\x07@example.org")
     teams = new_hub.people.teams
-    assert teams.join(identity, "member").email == "ida example.org"
+    assert teams.join(identity, "member").email == "ida@example.org"
     later = teams.known_by(Identity(provider="p", subject="1", name="Ida\x1b[2J\nRoot\u202e"))
     assert later is not None
     assert later.name == "Ida Root"
