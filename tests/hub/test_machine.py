@@ -544,3 +544,26 @@ def test_a_raised_level_brings_the_project_too(tmp_path: Path, hub: HubProcess, 
         assert session.project is not None, level
         assert (session.project.path == "/home/ana/app") == (level != "metrics")
         assert [project.path for project in hub_store.projects()] == [session.project.path]
+
+
+@pytest.mark.timeout(150)
+def test_two_machines_have_a_session_whose_id_somebody_else_has(
+    tmp_path: Path, hub: HubProcess, hub_store: PostgresStore
+) -> None:
+    """It has another id on the hub than on the machines, which the hub asks for it by theirs."""
+    boxes = [
+        Box(tmp_path, hub, "tower", user="ben"),
+        Box(tmp_path, hub, "laptop"),
+        Box(tmp_path, hub, "desktop"),
+    ]
+    for box in boxes:
+        log(box, "/home/ana/app", "s1", "one", "two")
+        box.sync()
+        box.push()
+    assert ids(hub_store) == ["claude-code:s1", "claude-code:s1~ana"]
+    log(boxes[2], "/home/ana/app", "s1", "one", "two", "three", "four")
+    for box in boxes[::-1]:
+        box.sync()
+        box.push()
+    assert hub_store.session("claude-code:s1~ana").counts.messages == 4
+    assert hub_store.session("claude-code:s1").counts.messages == 2

@@ -79,6 +79,8 @@ class StorePusher:
         self._client = client
         self._connection = state.connection()
         self._most_messages = MANY_MESSAGES
+        self._asked: tuple[FeedPosition, tuple[str, ...]] | None = None
+        """After which position the hub asked last for the messages of which sessions."""
 
     def push(self, on_batch: Callable[[PushReport], None] = lambda _: None) -> PushReport:
         """Send everything that has changed.
@@ -120,6 +122,10 @@ class StorePusher:
     def _again(self, after: FeedPosition, error: BehindError | CopiesNeededError | HubRefusedError) -> FeedPosition:
         """Where to go on after a batch that was not taken. Raises the error if nothing helps."""
         if isinstance(error, CopiesNeededError):
+            asked = after, error.session_ids
+            if asked == self._asked:  # it has been said, and the same batch would be sent for ever
+                raise error
+            self._asked = asked
             self._state.note_shared(error.session_ids)
             return after
         if isinstance(error, HubRefusedError):

@@ -17,7 +17,7 @@ import msgspec
 
 from turnlog.errors import ConflictError
 from turnlog.store import zstd
-from turnlog.store.feed.copies import Forks, bill_once, settle
+from turnlog.store.feed.copies import CopiesNeededError, Forks, bill_once, settle
 from turnlog.store.feed.digests import MessageDigests, SessionDigests
 from turnlog.store.feed.keys import Keys, find_names
 from turnlog.store.feed.moves import Moves, PlaceComparison
@@ -221,7 +221,12 @@ class _Taking:
     def _find_own_ids(self, owner: Owner) -> None:
         """Name the sessions so that no id is somebody else's, or that of a copy with other messages."""
         self._batch, self.stored_as = with_own_ids(self._connection, self._batch, owner.user)
-        self._batch, self._forks = settle(self._connection, self._batch, self._store, owner.user, owner.machine)
+        try:
+            self._batch, self._forks = settle(self._connection, self._batch, self._store, owner.user, owner.machine)
+        except CopiesNeededError as error:
+            # The machine knows its sessions by the ids that it has sent.
+            sent_as = {stored: session_id for session_id, stored in self.stored_as.items()}
+            raise CopiesNeededError([sent_as.get(each, each) for each in error.session_ids]) from None
         if self._forks.origins:
             self._batch, _ = with_own_ids(self._connection, self._batch, owner.user)
 
