@@ -205,7 +205,7 @@ def test_an_owner_keeps_the_team_in_the_browser(databases: PostgresDatabases, tm
         assert_usable(page)
 
         page.get_by_role("link", name="Audit log").click()
-        page.get_by_role("row", name="Ben read turnlog:s0").wait_for()
+        page.get_by_role("row", name="Ben read title of a hat").wait_for()
         assert_whole_on_a_phone(page, ".audit-table")
         page.get_by_role("button", name="The team").click()
         page.get_by_label("Action").select_option("change rules")
