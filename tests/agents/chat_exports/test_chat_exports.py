@@ -404,16 +404,16 @@ def test_a_zip_that_claims_to_hold_far_too_much_is_not_unpacked(
     listed = json.loads((CHATGPT / "conversations.json").read_bytes())
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("conversations.json", json.dumps([*listed, {"pad": "a" * (8 << 20)}]))
-    # What an import loads once is not counted.
-    import_file(database, CHATGPT / "conversations.json")
-    tracemalloc.start()
-    try:
-        with pytest.raises(FormatError, match=r"conversations.json is not unpacked: .* claim to be 8 MB"):
-            import_file(database, path)
-        _, most = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert most < 4 << 20
+    for is_first in (True, False):
+        tracemalloc.start()
+        try:
+            with pytest.raises(FormatError, match=r"conversations.json is not unpacked: .* claim to be 8 MB"):
+                import_file(database, path)
+            _, most = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        # The first one may have imported the modules of all agents.
+        assert is_first or most < 4 << 20
 
 
 def test_a_call_with_thousands_of_results_is_read_in_time(tmp_path: Path) -> None:
