@@ -28,32 +28,16 @@ def write(name: str, home: Path, *statements: str) -> None:
             connection.execute(statement)
 
 
-@pytest.mark.parametrize(
-    ("name", "statement", "missing"),
-    [
-        ("crush", "DROP TABLE messages", "no table messages"),
-        ("goose", "ALTER TABLE messages RENAME content_json TO other", "no column content_json in messages"),
-        ("hermes", "DROP TABLE sessions", "no table sessions"),
-        ("kilo", "DROP TABLE session", "no table session"),
-        ("kilo", "ALTER TABLE part RENAME data TO other", "no column data in part"),
-        ("llm", "DROP TABLE turns", "no table turns"),
-        ("llm", "DROP TABLE threads", "no table threads"),
-        (
-            "llm",
-            "ALTER TABLE turns RENAME parent_message_hash TO other",
-            "no column parent_message_hash in turns",
-        ),
-        ("opencode", "DROP TABLE session", "no table session"),
-        ("openclaw", "DROP TABLE transcript_events", "no table transcript_events"),
-        ("zed", "ALTER TABLE threads RENAME data_type TO other", "no column data_type in threads"),
-    ],
-)
+SPOILT = [(case.name, *each) for case in CASES.values() for each in case.spoilt]
+
+
+@pytest.mark.parametrize(("name", "statement", "missing"), SPOILT)
 def test_what_a_database_lacks_is_named(name: str, statement: str, missing: str, home: Path) -> None:
     write(name, home, statement)
     assert problems(name, home) == [f"a database of another schema: {missing}"]
 
 
-@pytest.mark.parametrize("name", ["crush", "goose", "hermes", "kilo", "llm", "opencode", "openclaw", "zed"])
+@pytest.mark.parametrize("name", sorted({name for name, *_ in SPOILT}))
 @pytest.mark.parametrize("made", ["nothing", "its migrations"])
 def test_a_database_that_its_agent_has_just_made_is_no_problem(name: str, made: str, home: Path) -> None:
     write(name, home)

@@ -108,6 +108,8 @@ class AgentCase:
     """Puts one text in the place of another in the rows of its database."""
     empty: str | None = None
     """Of an agent with a database: the SQL that deletes all that was said, and leaves the sessions themselves."""
+    spoilt: tuple[tuple[str, str], ...] = ()
+    """Of an agent with a database: statements after which it cannot be read, and what it then lacks."""
 
     is_word: bool = False
     """Its name is also a word for something else, or a part of words that code has, so code may hold it."""

@@ -88,7 +88,7 @@ def test_a_log_in_its_agents_home_is_the_session_that_a_sync_finds(
     assert listed(store) == listed(synced) == sorted({*listed(synced), *imported})
 
 
-@pytest.mark.parametrize("name", ["crush", "goose", "hermes", "llm", "openclaw"])
+@pytest.mark.parametrize("name", [case.name for case in CASES.values() if case.spoilt])
 def test_what_other_tables_say_of_a_session_is_imported_too(name: str, tmp_path: Path) -> None:
     """R-S21: titles, folders and totals were lost, which a sync of the same database finds."""
     case = CASES[name]

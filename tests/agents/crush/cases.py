@@ -8,6 +8,7 @@ from support.crush_files import write_home
 CASES = (
     AgentCase(
         name="crush",
+        spoilt=(("DROP TABLE messages", "no table messages"),),
         home=".local/share/crush",
         recorded=("crush/handwritten/tour",),
         answer=Answer("", 0, 0, 0, 0),

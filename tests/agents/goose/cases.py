@@ -7,6 +7,7 @@ from support.agent_cases import AgentCase, Answer, CommandLine
 CASES = (
     AgentCase(
         name="goose",
+        spoilt=(("ALTER TABLE messages RENAME content_json TO other", "no column content_json in messages"),),
         home=".local/share/goose",
         recorded=("goose/1.52.0/tour",),
         answer=Answer("The notes hold", 1500, 1400, 60, 0),

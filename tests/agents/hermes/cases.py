@@ -7,6 +7,7 @@ from support.agent_cases import AgentCase, Answer, CommandLine
 CASES = (
     AgentCase(
         name="hermes",
+        spoilt=(("DROP TABLE sessions", "no table sessions"),),
         home=".hermes",
         recorded=tuple(f"hermes/0.19.0/{name}" for name in ("tour", "subagent", "compaction")),
         answer=Answer("", 660_600, 0, 102, 0),

@@ -7,6 +7,11 @@ from support.agent_cases import AgentCase, Answer, CommandLine
 CASES = (
     AgentCase(
         name="llm",
+        spoilt=(
+            ("DROP TABLE turns", "no table turns"),
+            ("DROP TABLE threads", "no table threads"),
+            ("ALTER TABLE turns RENAME parent_message_hash TO other", "no column parent_message_hash in turns"),
+        ),
         home=".config/io.datasette.llm",
         recorded=("llm/0.36/tour",),
         answer=Answer("One answered", 1300, 1200, 30, 0),

@@ -22,6 +22,7 @@ def _call_ids(record: dict[str, Any]) -> list[str]:
 CASES = (
     AgentCase(
         name="opencode",
+        spoilt=(("DROP TABLE session", "no table session"),),
         home=".local/share/opencode",
         recorded=tuple(f"opencode/1.18.33/{name}" for name in ("basic-chat", "subagent", "compact")),
         answer=Answer("I remember", 15, 3000, 7, 4),

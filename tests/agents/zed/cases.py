@@ -8,6 +8,7 @@ from support.zed_files import replace_text, write_home
 CASES = (
     AgentCase(
         name="zed",
+        spoilt=(("ALTER TABLE threads RENAME data_type TO other", "no column data_type in threads"),),
         home=".local/share/zed",
         recorded=("zed/handwritten/tour",),
         answer=Answer("", 1200, 4100, 180, 0),
