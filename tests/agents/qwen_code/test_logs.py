@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import Raw
 
 from support.claude_files import gather
 from support.qwen_files import (
@@ -26,7 +27,9 @@ from support.qwen_files import (
 from turnlog.agents import agent
 from turnlog.agents.base import Source
 from turnlog.agents.commands import resume_command
-from turnlog.model import Fate, Origin, ReasoningPart, RewindEvent
+from turnlog.agents.gemini_cli.records import FunctionResult
+from turnlog.agents.qwen_code.results import make_result
+from turnlog.model import Fate, Origin, ReasoningPart, RewindEvent, TextPart
 from turnlog.store import open_store
 from turnlog.sync.syncer import sync
 
@@ -259,3 +262,17 @@ def test_an_output_that_is_too_long_names_the_file_with_all_of_it() -> None:
     quoted = {"output": f"I read: {text}"}
     found = fold(user("u", None, "Go"), answer("a", "u", call("c")), result("r", "a", "c", response=quoted))
     assert calls_of(found.messages["a"])[0].results[0].spilled_to is None
+
+
+@pytest.mark.parametrize(("code", "read"), [("3", 3), ("null", None), ("true", None), ('"3"', None), ("1e400", None)])
+def test_what_is_no_exit_code_is_none(code: str, read: int | None) -> None:
+    found = make_result(
+        "c",
+        "run_shell_command",
+        FunctionResult("c", "run_shell_command", (TextPart(text="Exit Code: 7"),), is_error=False),
+        status=None,
+        at=None,
+        duration_ms=None,
+        shown=Raw(f'{{"exitCode": {code}}}'.encode()),
+    )
+    assert found.exit_code == read

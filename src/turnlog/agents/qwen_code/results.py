@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
-from typing import Any
 from zlib import crc32
 
 import msgspec
@@ -110,8 +109,10 @@ def _exit_code(name: str, text: str, shown: Raw | UnsetType) -> int | None:
     """The exit code in `resultDisplay` (0.24), else the one that the text of a command's result names."""
     display = fields_of(shown)
     if "exitCode" in display:
-        code: Any = msgspec.json.decode(display["exitCode"])
-        return code if isinstance(code, int) and not isinstance(code, bool) else None
+        try:
+            return msgspec.json.decode(display["exitCode"], type=int)
+        except msgspec.MsgspecError:  # null, or what is no number of a size
+            return None
     match = _EXIT_CODE.search(text) if name == "run_shell_command" else None
     return int(match[1]) if match else None
 
