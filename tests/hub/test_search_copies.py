@@ -140,6 +140,13 @@ def test_where_nothing_can_be_searched_everything_is_counted(new_hub: Hub, monke
     assert found["items"] == []
     assert ana.get("/api/status").json()["search"]["unindexed"] == 2
     assert ben.get("/api/search?q=walnut&flat=true").json()["unindexed"] == 0
+    # The next search that finds something shows that there is a copy.
+    monkeypatch.undo()
+    assert find(ana, "walnut") == ["turnlog:old"]
+    until = time.monotonic() + 30
+    while ana.get("/api/status").json()["search"]["unindexed"]:
+        assert time.monotonic() < until
+        time.sleep(0.1)
 
 
 ZERO = "a\0b"

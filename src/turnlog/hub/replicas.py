@@ -130,6 +130,8 @@ class _Followed:
         except StoreError:
             if self.is_readable and made == self.made:
                 raise
+        else:  # also where making it anew failed, and following has filled it since
+            self.is_readable = True
 
     def close(self) -> None:
         self._closing.set()
