@@ -179,6 +179,37 @@ def shown(figures: Figures, by: FiguresBy, first: date | None, last: date | None
     }
 
 
+def test_who_was_removed_and_came_back_as_somebody_new_is_counted_once(new_hub: Hub) -> None:
+    """The longer one of two copies counts, if the other is that of somebody who left."""
+    olga, ana, ben = new_hub.browser("Olga", "owner"), new_hub.browser("Ana"), new_hub.browser("Ben")
+    day = Answer(FIRST, MODELS[0], 10, 1)
+
+    def save(client: TestClient, name: str, answers: int) -> None:
+        session = Session(client, "", name, FOLDERS[0])
+        for number in range(answers):
+            session.save_answer(f"{name}-{number}", day)
+
+    def calls(by: FiguresBy = "person") -> tuple[int, dict[str | None, int]]:
+        usage = Figures(new_hub.database).usage(1, by, 1, None, None)
+        assert usage.totals is not None
+        return usage.totals.calls, {row.name: row.sums.calls for row in usage.rows}
+
+    before = new_hub.ids["Ana"]
+    ben_id = new_hub.ids["Ben"]
+    for name, answers in (("same", 2), ("longer", 4), ("gone", 8)):
+        save(ana, name, answers)
+    save(ben, f"same~{ben_id}", 1)
+    assert olga.delete(f"/hub/v1/members/{before}").status_code == 204
+    # As long as nobody has a copy that is as long, what she used counts.
+    assert calls() == (15 - 1, {before: 14})
+    again = new_hub.browser("Ana")
+    after = new_hub.ids["Ana"]
+    for name, answers in (("same", 2), ("longer", 3), ("new", 16)):
+        save(again, f"{name}~{after}", answers)
+    assert calls() == (2 + 4 + 8 + 16 + 1, {before: 12, after: 18, ben_id: 1})
+    assert calls("project")[0] == calls("day")[0] == 31
+
+
 def test_a_database_of_before_has_the_figures_after_its_migration(
     new_hub: Hub, people: list[tuple[TestClient, str]]
 ) -> None:

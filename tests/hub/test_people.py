@@ -61,6 +61,28 @@ def test_who_leaves_has_no_access_from_then_on(new_hub: Hub) -> None:
         assert client.get("/hub/v1/me").status_code == 401
 
 
+def test_who_is_taken_back_has_what_was_theirs_and_no_old_token(new_hub: Hub) -> None:
+    ana, ben = new_hub.browser("Ana", "owner"), new_hub.browser("Ben")
+    token = ben.post("/hub/v1/tokens", json={"name": "x", "scopes": ["read"]}).json()["token"]
+    session = save_session(ben, "b", "walnut")
+    user = new_hub.ids["Ben"]
+    assert ana.delete(f"/hub/v1/members/{user}").status_code == 204
+    # An invitation alone proves nobody: with any name, its guest is somebody new.
+    other = new_hub.browser("Ben")
+    assert new_hub.ids["Ben"] != user
+    assert other.get(f"/api/sessions/{session}").status_code == 404
+    assert new_hub.people.teams.take_back(user, "viewer") == 1
+    for client in (ben, new_hub.client(token)):
+        assert client.get("/hub/v1/me").status_code == 401
+    code, _ = new_hub.people.secrets.make("attempt", team=1, user=user)
+    again = new_hub.client(**{"X-Turnlog-CSRF": "1"})
+    assert again.post("/hub/v1/sign-in", json={"code": code}).json()["role"] == "viewer"
+    assert again.get(f"/api/sessions/{session}").status_code == 200
+    first = ana.get("/hub/v1/audit/team").json()["items"][0]
+    assert (first["actor"], first["action"], first["subject"], first["detail"]) == ("hub", "join", user, "viewer")
+    assert new_hub.people.teams.take_back(new_hub.ids["Ana"], "viewer") is None
+
+
 def test_only_a_hash_of_a_secret_is_kept(new_hub: Hub) -> None:
     ana = new_hub.browser("Ana", "owner")
     made = ana.post("/hub/v1/tokens", json={"name": "x", "scopes": ["read"]}).json()

@@ -100,6 +100,14 @@ def test_a_hub_starts_with_nothing_and_ends_whole(folder: Path) -> None:
         with httpx2.Client(base_url=found.address) as client:
             answer = client.post("/hub/v1/sign-in", json={"code": link.strip().partition("#code=")[2]})
             assert answer.json()["user"]["name"] == "Ana"
+        refused = subprocess.run(
+            [sys.executable, "-m", "turnlog", "hub", "sign-in", "Ana", "--rejoin", "member"],
+            env=environment(folder),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (refused.returncode, refused.stderr) == (3, "turnlog: Ana is in a team: leave --rejoin out\n")
         found.process.send_signal(signal.SIGTERM)
         assert found.process.wait(20) == 0
         assert found.process.stderr is not None

@@ -12,7 +12,7 @@ import httpx2
 import pytest
 from starlette.testclient import TestClient
 
-from support.hubs import Hub, hub
+from support.hubs import Hub, hub, save_session
 from support.postgres_stores import PostgresDatabases
 from turnlog.hub.settings import HubSettings, OpenIdSettings, ProxySettings
 
@@ -95,6 +95,25 @@ def test_a_person_is_who_the_provider_says_by_subject(
         # Another subject with her address of mail is somebody else.
         other.get(go(other, subject="ana@example.com"), follow_redirects=False)
         assert other.get("/hub/v1/me").status_code == 401
+
+
+def test_who_was_removed_and_is_invited_again_is_the_same_person_by_subject(
+    databases: PostgresDatabases, tmp_path: Path, issuer: str
+) -> None:
+    with hub_with(databases, tmp_path, issuer, joins="member") as found:
+        owner, ana = found.browser("Olga", "owner"), found.client(**{"X-Turnlog-CSRF": "1"})
+        ana.get(go(ana), follow_redirects=False)
+        user = ana.get("/hub/v1/me").json()["user"]["id"]
+        session = save_session(ana, "a", "walnut")
+        assert owner.delete(f"/hub/v1/members/{user}").status_code == 204
+        # Whoever may join may still not come back by themselves.
+        again = found.client()
+        assert again.get(go(again), follow_redirects=False).headers["location"] == "/sign-in?reason=not-invited"
+        code = owner.post("/hub/v1/invitations", json={}).json()["address"].partition("#code=")[2]
+        again.get(go(again, f"/sign-in/openid?code={code}"), follow_redirects=False)
+        assert again.get("/hub/v1/me").json()["user"]["id"] == user
+        assert again.get(f"/api/sessions/{session}").status_code == 200
+        assert ana.get("/hub/v1/me").status_code == 401
 
 
 @pytest.mark.parametrize("change", ["state", "cookie", "twice", "code"])

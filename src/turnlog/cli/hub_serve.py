@@ -14,6 +14,8 @@ from turnlog.errors import NotFoundError
 from turnlog.plain_text import plain
 
 if TYPE_CHECKING:
+    from turnlog.hub.callers import Role
+    from turnlog.hub.people.teams import User
     from turnlog.hub.settings import HubSettings
 
 
@@ -91,7 +93,12 @@ def _announce(address: str, link: str | None) -> None:
     envvar="TURNLOG_HUB_URL",
     help="Where browsers find the hub.  [default: where the hub of this machine runs]",
 )
-def sign_in(person: str, config: Path | None, **given: Any) -> None:
+@click.option(
+    "--rejoin",
+    type=click.Choice(["owner", "admin", "member", "viewer"]),
+    help="Make a person who was removed from the team a member again, as this, with all that was theirs.",
+)
+def sign_in(person: str, rejoin: Role | None, config: Path | None, **given: Any) -> None:
     """Print a link that signs a browser of PERSON (an id, a name or an address of mail) in, once, within ten minutes.
 
     For whoever runs the hub: it opens its database.
@@ -107,20 +114,31 @@ def sign_in(person: str, config: Path | None, **given: Any) -> None:
         raise NotFoundError(
             "no hub runs here with this data folder: start it, or say with --url where browsers find it"
         )
-    click.echo(f"{address.rstrip('/')}/sign-in#code={_code(settings, person, opened)}")
+    click.echo(f"{address.rstrip('/')}/sign-in#code={_code(settings, person, rejoin, opened)}")
 
 
-def _code(settings: HubSettings, person: str, opened: Any) -> str:
+def _code(settings: HubSettings, person: str, rejoin: Role | None, opened: Any) -> str:
     from turnlog.hub.people.registry import People
 
     with opened(settings, beside=True) as database:
         people = People(database)
         found = people.teams.called(person)
         if len(found) != 1:
-            reason = "nobody" if not found else "more than one person"
-            raise NotFoundError(f"{reason} is called {plain(person)}: give an id")
-        teams = people.teams.teams_of(found[0].id)
+            raise NotFoundError(_not_one(person, found))
+        user = found[0].id
+        teams = [int(team.id) for team, _ in people.teams.teams_of(user)]
+        if teams and rejoin is not None:
+            raise NotFoundError(f"{plain(person)} is in a team: leave --rejoin out")
+        if not teams and rejoin is not None:
+            teams = [team for team in (people.teams.take_back(user, rejoin),) if team is not None]
         if not teams:
-            raise NotFoundError(f"{plain(person)} is in no team")
-        code, _ = people.secrets.make("attempt", team=int(teams[0][0].id), user=found[0].id, seconds=600)
+            raise NotFoundError(f"{plain(person)} is in no team; --rejoin member makes one a member again")
+        code, _ = people.secrets.make("attempt", team=teams[0], user=user, seconds=600)
         return code
+
+
+def _not_one(person: str, found: list[User]) -> str:
+    if not found:
+        return f"nobody is called {plain(person)}: give an id"
+    ids = ", ".join(f"{each.id} ({plain(each.email)})" if each.email else each.id for each in found)
+    return f"more than one person is called {plain(person)}: give an id, one of {ids}"

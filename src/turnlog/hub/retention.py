@@ -12,14 +12,12 @@ from functools import partial
 from typing import Final
 
 from turnlog.errors import NotFoundError, StoreError
+from turnlog.hub.people.audit import HUB
 from turnlog.hub.people.registry import People
 from turnlog.hub.people.trash import TRASH_DAYS
 from turnlog.store.postgres.store import PostgresStore
 
 EVERY_SECONDS: Final = 600.0
-
-ACTOR: Final = "hub"
-"""Who did it, in the audit log."""
 
 _AT_ONCE: Final = 100
 
@@ -92,14 +90,14 @@ class RetentionKeeper:
                 except NotFoundError:  # another process of this hub was first
                     continue
                 self._people.audit.note(
-                    team, ACTOR, f"forget {what} session", session_id, owner=owner, detail=f"older than {days} days"
+                    team, HUB, f"forget {what} session", session_id, owner=owner, detail=f"older than {days} days"
                 )
                 done += 1
             if len(found) < _AT_ONCE:
                 break
         if done:
             self._people.audit.note(
-                team, ACTOR, f"forget {what} sessions", str(team), detail=f"{done} of over {days} days"
+                team, HUB, f"forget {what} sessions", str(team), detail=f"{done} of over {days} days"
             )
             self._drop(store)
         return done

@@ -99,7 +99,7 @@ function MemberRow({ member: { user, role, joined_at }, me, isAdmin }: MemberRow
       {!isSelf && mayChange && (
         <EndButton
           label="Remove"
-          question={`Remove ${user.name}? Tokens, machines and browsers end at once. The sessions stay.`}
+          question={`Remove ${user.name}? Tokens, machines and browsers end at once. The sessions stay. A new invitation alone does not give them back.`}
           path={path}
         />
       )}

@@ -15,6 +15,10 @@ TEAM: Final = ""
 """The owner of what is the team's."""
 
 
+HUB: Final = "hub"
+"""Who does what no person asked for over HTTP."""
+
+
 class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
     """Something that somebody did; reads of one minute are one entry."""
 

@@ -16,7 +16,7 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 
-from turnlog.hub.people.tables import Row, Tables
+from turnlog.hub.people.tables import HubTransaction, Row, Tables
 from turnlog.plain_text import csv_cell
 from turnlog.store.dollars import NANO
 from turnlog.store.periods import date_of
@@ -51,7 +51,9 @@ _MOST: Final = 1 << 62
 
 _ADDED: Final = ", ".join(f"least(greatest(sum({name}), -{_MOST}), {_MOST})::bigint AS {name}" for name in _SUMS)
 
-_DAYS: Final = "FROM turnlog.usage_days WHERE team_key = $1 AND {models} AND day >= $2 AND day < $3"
+_DAYS: Final = (
+    "FROM turnlog.usage_days WHERE team_key = $1 AND {models} AND day >= $2 AND day < $3 AND session_key <> ALL ($4)"
+)
 _ALL_MODELS: Final = "model_key = -1"
 _EACH_MODEL: Final = "model_key >= 0"
 
@@ -67,6 +69,27 @@ _OF_MANY: Final = f"SELECT {{name}}, string_agg(owner_user, ','), count(*), {_AD
 """For days, on which most people have few sessions."""
 
 _SESSIONS: Final = f"SELECT {_COUNTED} {_DAYS.format(models=_ALL_MODELS)}"
+
+_COPIES: Final = """
+WITH named AS (
+    SELECT o.session_key, m.left_at IS NOT NULL AS is_left, CASE
+        WHEN right(o.session_id, length(o.owner_user) + 1) = '~' || o.owner_user
+        THEN left(o.session_id, -length(o.owner_user) - 1) ELSE o.session_id END AS name
+    FROM turnlog.session_owners o
+    JOIN turnlog.members m ON m.team_key = o.team_key AND m.user_id = o.owner_user
+    WHERE o.team_key = $1 AND o.session_key IS NOT NULL AND o.trashed_at IS NULL
+), ranked AS (
+    SELECT n.session_key, n.is_left, row_number() OVER copies AS place, first_value(n.is_left) OVER copies AS is_of_left
+    FROM named n JOIN turnlog.sessions s ON s.team_key = $1 AND s.key = n.session_key
+    WHERE n.name IN (SELECT name FROM named WHERE is_left)
+    WINDOW copies AS (PARTITION BY n.name ORDER BY s.messages DESC, n.is_left, n.session_key DESC)
+)
+SELECT session_key FROM ranked WHERE place > 1 AND (is_left OR is_of_left)
+"""
+"""Sessions of which another person has a copy, where one of the two has left the team: the longest is counted.
+
+Who was removed and came back as somebody new has sent everything again.
+"""
 
 FRESH_SECONDS: Final = 60.0
 """For how long an answer is given again: sums over all that a team ever did are worth some work, and change little."""
@@ -217,9 +240,10 @@ class Figures(Tables):
             transaction.run("SET LOCAL work_mem = '64MB'")
             transaction.run("SET LOCAL jit = off")
             transaction.run("SET LOCAL max_parallel_workers_per_gather = 0")
-            rows = transaction.rows(query, team, first, last)
+            copies = [row[0] for row in transaction.rows(_COPIES, team)] if _somebody_left(transaction, team) else []
+            rows = transaction.rows(query, team, first, last, copies)
             names = dict(transaction.rows(_NAMES[by], team)) if by in _NAMES else None
-            row = None if by in _APART else transaction.row(_SESSIONS, team, first, last)
+            row = None if by in _APART else transaction.row(_SESSIONS, team, first, last, copies)
         groups: dict[str | None, _Group] = {}
         whole = _Group(None)
         for each in rows:
@@ -237,6 +261,12 @@ class Figures(Tables):
             totals=whole.sums(sessions) if enough else None,
             counted_at=datetime.now(UTC),
         )
+
+
+def _somebody_left(transaction: HubTransaction, team: int) -> bool:
+    return (
+        transaction.row("SELECT 1 FROM turnlog.members WHERE team_key = $1 AND left_at IS NOT NULL", team) is not None
+    )
 
 
 def _day(number: int) -> str | None:

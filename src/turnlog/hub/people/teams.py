@@ -10,6 +10,7 @@ import msgspec
 
 from turnlog.errors import ConflictError, NotFoundError, TurnlogError
 from turnlog.hub.callers import ROLES, Role
+from turnlog.hub.people.audit import HUB, note_in
 from turnlog.hub.people.secrets import Secret, Secrets
 from turnlog.hub.people.tables import HubTransaction, Row, Tables, announce, moment, now
 from turnlog.plain_text import one_line
@@ -215,6 +216,22 @@ class Teams(Tables):
             )
             transaction.run("DELETE FROM turnlog.session_readers WHERE team_key = $1 AND reader = $2", team, user)
             announce(transaction, team)
+
+    def take_back(self, user: str, role: Role) -> int | None:
+        """Make a person who was removed a member again, in the team that they left last; None if they left none.
+
+        What is theirs is theirs again. Tokens, machines and browsers that ended with the membership stay ended.
+        """
+        with self._transaction() as transaction:
+            row = transaction.row(
+                "SELECT team_key FROM turnlog.members WHERE user_id = $1 AND left_at IS NOT NULL"
+                " ORDER BY left_at DESC, team_key LIMIT 1",
+                user,
+            )
+            if row is not None:
+                _join(transaction, row[0], user, role)
+                note_in(transaction, row[0], HUB, "join", user, detail=role)
+        return None if row is None else row[0]
 
     def wake_listeners(self) -> None:
         """Wake whoever follows teams, in all processes."""
