@@ -15,7 +15,7 @@ import uvicorn
 from support.hubs import Hub
 from support.toy_store import ToyStore
 from turnlog.hub.machine.client import HubClient
-from turnlog.hub.machine.pulling import unpack_logs
+from turnlog.hub.machine.pulling import PulledLogs
 from turnlog.hub.machine.pusher import StorePusher
 from turnlog.hub.machine.state import HubConnection, MachineState
 from turnlog.store import open_store
@@ -62,7 +62,7 @@ def test_a_machine_joins_pushes_and_pulls_and_nobody_else_sees_it(
             report = StorePusher(toy.path, state, client).push()
             assert (report.messages, report.contents, report.refused) == (1, 1, set())
             packed = client.logs("toy:s")
-        ((path, _),) = unpack_logs(packed, tmp_path / "pulled")
+        ((path, _),) = PulledLogs(packed).write(tmp_path / "pulled")
         assert path.read_bytes() == SAID
         (session,) = ana.get("/api/sessions").json()["items"]
         assert (session["id"], session["ownership"]["machine"]) == ("toy:s", "laptop")

@@ -281,8 +281,9 @@ def disconnect(store_path: Path) -> None:
 def pull(session_id: str | None, is_all: bool, folder: Path | None, store_path: Path) -> None:
     """Write a session's log files from the hub on this machine, byte for byte, so that its agent goes on here.
 
-    The project must be pushed at the level `full`. An existing file is left as it is; if its content differs, the
-    command fails (exit code 4).
+    The project must be pushed at the level `full`. Files of which the hub has not every byte are named and not written;
+    if there is no other, the command fails (exit code 3). An existing file is left as it is; if its content differs,
+    the command fails (exit code 4).
     """
     from turnlog.hub.machine.client import HubClient
     from turnlog.hub.machine.state import MachineState
@@ -297,22 +298,34 @@ def pull(session_id: str | None, is_all: bool, folder: Path | None, store_path: 
                 raise NotFoundError("name the session with its agent, as `turnlog sessions` lists it")
             _pull(client, session_id, folder)
             return
-        sessions, other = client.sessions_with_logs(), 0
+        sessions, failed = client.sessions_with_logs(), Counter[type[TurnlogError]]()
         for each in sessions:
             try:
                 _pull(client, each, None if folder is None else folder / each.partition(":")[0])
-            except ConflictError as error:
-                other += 1
+            except (ConflictError, NotFoundError) as error:
+                failed[type(error)] += 1
                 click.echo(f"turnlog: {plain(str(error))}", err=True)
-    if other:
-        raise ConflictError(f"{other} of {formatting.plural(len(sessions), 'session')} differ from what is here")
+    of_all = f"of {formatting.plural(len(sessions), 'session')}"
+    if failed[ConflictError]:
+        raise ConflictError(f"{failed[ConflictError]} {of_all} differ from what is here")
+    if failed[NotFoundError]:
+        raise NotFoundError(f"of {failed[NotFoundError]} {of_all}, nothing was written")
 
 
 def _pull(client: HubClient, session_id: str, folder: Path | None) -> None:
-    from turnlog.hub.machine.pulling import agent_home, unpack_logs
+    from turnlog.hub.machine.pulling import PulledLogs, agent_home
 
-    for path, size in unpack_logs(client.logs(session_id), folder or agent_home(session_id)):
+    logs = PulledLogs(client.logs(session_id))
+    for path, size in logs.write(folder or agent_home(session_id)):
         click.echo(f"{plain(str(path))}  {formatting.size(size)}")
+    for reason in dict.fromkeys(each.reason for each in logs.missing):
+        names = [one_line(each.path) for each in logs.missing if each.reason == reason]
+        more = f" and {formatting.plural(len(names) - _NAMED, 'more file')}" if len(names) > _NAMED else ""
+        click.echo(f"turnlog: not written: {', '.join(names[:_NAMED])}{more} ({one_line(reason)})", err=True)
+
+
+_NAMED = 5
+"""Files that a line names."""
 
 
 @click.command(epilog=examples("turnlog hub agent", "turnlog hub agent --install"))

@@ -31,6 +31,7 @@ from turnlog.server.mcp import McpEndpoint
 from turnlog.store.base import SessionFilter
 from turnlog.store.postgres.connection import TeamConnection
 from turnlog.store.postgres.database import Database
+from turnlog.store.postgres.logs import SessionLogs
 from turnlog.store.postgres.store import PostgresStore
 from turnlog.store.postgres.wake_ups import WakeUps
 from turnlog.store.values import (
@@ -41,7 +42,6 @@ from turnlog.store.values import (
     Page,
     PlacedMessage,
     RawRecord,
-    RestoredFile,
     StoredPart,
     ToolCall,
 )
@@ -144,10 +144,11 @@ class CallerStore(PostgresStore):
                 _note(owners)
         return found
 
-    def restore(self, session_id: str, to: Path, *, copies: bool = True) -> list[RestoredFile]:
-        """As `Store.restore`."""
-        found = super().restore(session_id, to, copies=copies)
-        _note([session_id])
+    def session_logs(self, session_id: str, to: Path) -> SessionLogs:
+        """As `PostgresStore.session_logs`."""
+        found = super().session_logs(session_id, to)
+        if found.written:
+            _note([session_id])
         return found
 
     def file_history(self, *arguments: Any, **options: Any) -> FileHistory:

@@ -203,6 +203,26 @@ class Archive:
         size = self._generation(source_key, generation).size
         return self._pieces(source_key, generation, 0, size)
 
+    def is_whole(self, source_key: int) -> bool:
+        """Whether every byte of the newest generation of a file is stored. Another store may have sent only its row."""
+        generations = self.generations(source_key)
+        if not generations:
+            return False
+        last = generations[-1]
+        for number, first, end in self._ranges(source_key, last.number, 0, last.size):
+            rows = self._connection.execute(
+                "SELECT start, length FROM archive WHERE source_key = ? AND generation = ? AND start < ?"
+                " AND start + length > ? ORDER BY start",
+                (source_key, number, end, first),
+            )
+            for start, length in rows:
+                if start > first:
+                    return False
+                first = max(first, start + length)
+            if first < end:
+                return False
+        return True
+
     def iter_all(self, source_key: int) -> Iterator[bytes]:
         """Yield all bytes stored of a file, one generation after the other."""
         for found in self.generations(source_key):

@@ -7,9 +7,12 @@ import os
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
-from typing import Final
+from typing import Final, NamedTuple
+
+import msgspec
 
 from turnlog.errors import ConflictError, NotFoundError, StoreError
+from turnlog.hub.sync.wire import MISSING_LOGS
 from turnlog.platforms.files import BINARY
 from turnlog.store import zstd
 
@@ -28,25 +31,43 @@ def agent_home(session_id: str) -> Path:
     return folders(found.homes)[0]
 
 
-def unpack_logs(packed: bytes, to: Path) -> Iterator[tuple[Path, int]]:
-    """Write files below a folder and return each with its size; only the user can read them.
+class MissingLog(NamedTuple):
+    """A log file that the hub does not send, or of which it sends a shorter copy."""
 
-    A file that is there with the same bytes is left. Raises ConflictError if one with other bytes is, before anything
-    is written, and StoreError for an archive that is none or leads out of the folder.
-    """
-    try:
-        with tarfile.open(fileobj=io.BytesIO(zstd.decompress(packed))) as archive:
-            members = [(member, to / _relative(member)) for member in archive.getmembers()]
-            contents = [(path, _read(archive, member), member.mtime) for member, path in members]
-    except (tarfile.TarError, zstd.ZstdError) as error:
-        raise StoreError(f"the hub sends no log files: {error}") from error
-    for path, data, _ in contents:
-        if path.is_symlink() or (path.exists() and (not path.is_file() or path.read_bytes() != data)):
-            raise ConflictError(f"{path} is there already with other content")
-    for path, data, changed_at in contents:
-        if not path.exists():
-            _write(path, data, changed_at)
-        yield path, len(data)
+    path: str
+    """Relative to the home of its agent."""
+    reason: str
+
+
+class PulledLogs:
+    """The log files of a session, as the hub sends them."""
+
+    def __init__(self, packed: bytes) -> None:
+        """Raises StoreError for an archive that is none, or that leads out of a folder."""
+        try:
+            with tarfile.open(fileobj=io.BytesIO(zstd.decompress(packed))) as archive:
+                self._files = [
+                    (_relative(member), _read(archive, member), member.mtime) for member in archive.getmembers()
+                ]
+                missing = archive.pax_headers.get(MISSING_LOGS, "[]")
+            self.missing = tuple(msgspec.json.decode(missing, type=list[MissingLog]))
+        except (tarfile.TarError, zstd.ZstdError, msgspec.DecodeError) as error:
+            raise StoreError(f"the hub sends no log files: {error}") from error
+
+    def write(self, to: Path) -> Iterator[tuple[Path, int]]:
+        """Write the files below a folder and return each with its size; only the user can read them.
+
+        A file that is there with the same bytes is left. Raises ConflictError if one with other bytes is, before
+        anything is written.
+        """
+        contents = [(to / path, data, changed_at) for path, data, changed_at in self._files]
+        for path, data, _ in contents:
+            if path.is_symlink() or (path.exists() and (not path.is_file() or path.read_bytes() != data)):
+                raise ConflictError(f"{path} is there already with other content")
+        for path, data, changed_at in contents:
+            if not path.exists():
+                _write(path, data, changed_at)
+            yield path, len(data)
 
 
 def _relative(member: tarfile.TarInfo) -> PurePosixPath:

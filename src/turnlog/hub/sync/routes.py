@@ -34,13 +34,14 @@ from turnlog.hub.sync.decoding import (
     unpack,
 )
 from turnlog.hub.sync.receiving import Load, Share, receive
-from turnlog.hub.sync.wire import SHAPE_HEADER
+from turnlog.hub.sync.wire import MISSING_LOGS, SHAPE_HEADER
 from turnlog.store import zstd
 from turnlog.store.feed import taking
 from turnlog.store.feed.copies import CopiesNeededError
 from turnlog.store.feed.owners import Owner
 from turnlog.store.feed.values import SHAPE, FeedBatch
 from turnlog.store.postgres.connection import TeamConnection, WrongRowsError
+from turnlog.store.postgres.logs import NOT_YET, SessionLogs
 from turnlog.store.postgres.store import PostgresStore
 
 MOST_MISSING: Final = 500
@@ -355,20 +356,37 @@ async def _logs(request: Request) -> Response:
 
 
 def _archive_of(store: PostgresStore, session_id: str) -> bytes:
-    """The log files of a session and its subagents as a tar, laid out like the agent's home."""
+    """The log files of a session and its subagents as a tar, laid out like the agent's home.
+
+    A header of the tar names those of which the hub has not every byte. Raises NotFoundError if it has none whole.
+    """
     session = store.session(session_id)
     level = store.upload_level(session.id)
-    if level not in (None, "full"):
-        raise NotFoundError(
-            f"the log files of {session.id} are not on the hub: its upload level is {level}. On the machine"
-            " that has them, `turnlog hub level PROJECT full` and `turnlog hub push` send them"
-        )
     with tempfile.TemporaryDirectory(prefix="turnlog-logs-") as folder:
-        # Looking for copies reads logs, and a hub reads none.
-        store.restore(session.id, Path(folder), copies=False)
+        try:
+            logs = store.session_logs(session.id, Path(folder))
+        except NotFoundError:
+            if level in (None, "full"):
+                raise
+            logs = SessionLogs(0, ())
+        if not logs.written:
+            raise NotFoundError(_none_of(session.id, level, logs))
         packed = io.BytesIO()
-        with tarfile.open(fileobj=packed, mode="w") as archive:
+        headers = {MISSING_LOGS: msgspec.json.encode(logs.missing).decode()} if logs.missing else {}
+        with tarfile.open(fileobj=packed, mode="w", pax_headers=headers) as archive:
             for path in sorted(Path(folder).rglob("*")):
                 if path.is_file():
                     archive.add(path, path.relative_to(folder).as_posix(), recursive=False)
         return zstd.compress(packed.getvalue())
+
+
+def _none_of(session_id: str, level: str | None, logs: SessionLogs) -> str:
+    """Why no log file of a session is here."""
+    pushes = "On the machine that has them, `turnlog hub"
+    if logs.missing and all(each.reason == NOT_YET for each in logs.missing):
+        return f"the log files of {session_id} have not arrived on the hub yet. {pushes} push` sends them"
+    why = f"its upload level is {level}" if level not in (None, "full") else "they were pushed below the level full"
+    return (
+        f"the log files of {session_id} are not on the hub: {why}. {pushes} level PROJECT full` and"
+        " `turnlog hub push` send them"
+    )

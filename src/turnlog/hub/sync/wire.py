@@ -9,6 +9,9 @@ from typing import Final
 SHAPE_HEADER: Final = "Turnlog-Feed"
 """Names the shape of batches (`store.feed.values.SHAPE`) that a machine sends."""
 
+MISSING_LOGS: Final = "TURNLOG.missing"
+"""A header of the tar of a session's log files: which of them are not in it, and why."""
+
 
 def content_digest(data: bytes) -> str:
     """The value of `Content-Digest` (RFC 9530) for a body."""

@@ -26,7 +26,10 @@ from turnlog.store.sqlite.store import SqliteStore
 from turnlog.store.values import Forgetting, RawSource, StoreStatus
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from turnlog.store.connection import Connection
+    from turnlog.store.postgres.logs import SessionLogs
     from turnlog.store.writing.native import NativeSessions
 
 _COUNTS: Final = (
@@ -250,6 +253,13 @@ class PostgresStore(PostgresConnections, KeptFiles, SqliteStore):
             note(connection, taken)
             return taken
 
+    def session_logs(self, session_id: str, to: Path) -> SessionLogs:
+        """Write the log files of a session of which every byte is here below `to`: see `restore_logs`."""
+        from turnlog.store.postgres.logs import restore_logs
+
+        with self._snapshot() as connection:
+            return restore_logs(connection, session_id, to)
+
     def upload_level(self, session_id: str) -> str | None:
         """How much of a session its machine has sent; None for one that no machine has."""
         with self._snapshot() as connection:
@@ -261,8 +271,9 @@ class PostgresStore(PostgresConnections, KeptFiles, SqliteStore):
         with self._snapshot() as connection:
             rows = connection.execute(
                 "SELECT o.session_id FROM session_owners o JOIN sessions s ON s.key = o.session_key"
-                " WHERE o.owner_user = ? AND o.level = 'full' AND s.native = 0 AND s.relationship IS NOT 'subagent'"
-                " AND EXISTS (SELECT 1 FROM sources f WHERE f.session_id = o.session_id) ORDER BY o.session_id",
+                " WHERE o.owner_user = ? AND s.native = 0 AND s.relationship IS NOT 'subagent' AND EXISTS"
+                " (SELECT 1 FROM sources f JOIN archive a ON a.source_key = f.key WHERE f.session_id = o.session_id)"
+                " ORDER BY o.session_id",
                 (owner.user,),
             )
             return [session_id for (session_id,) in rows]

@@ -36,26 +36,44 @@ def restore_files(
     StoreError if a path would leave `to`, OSError if a file cannot be written: also if a symbolic link, or anything
     but a folder, is on the way.
     """
-    sources = _sources(connection, session_id, copies=copies)
-    if not sources:
-        raise NotFoundError(f"session {session_id} was not read from files")
+    sources = sources_of_session(connection, session_id, copies=copies)
     archive = Archive(connection)
     to = to.absolute()
     restored: list[RestoredFile] = []
     homes: dict[Path, str] = {}
     for key, source in sources:
-        path, root = source.path, source.root
-        if (agent := _row_agent(source)) is not None:
-            restored += _restore_rows(archive, key, agent, source, to)
-        else:
-            target = _inside(to, Path(path), Path(root))
+        below, root = to, source.root
+        if row_agent(source) is None:
+            target = to / place_of(source)
             if homes.setdefault(target, root) != root and not _is_equal(archive, key, target):
-                target = _inside(to / PurePath(root).relative_to(PurePath(root).anchor), Path(path), Path(root))
-            restored.append(_restore_file(archive, key, Path(path), target, to))
+                below = to / PurePath(root).relative_to(PurePath(root).anchor)
+        restored += restore_source(archive, key, source, below, to)
     return list({file.path: file for file in restored}.values())
 
 
-def _sources(connection: sqlite3.Connection, session_id: str, *, copies: bool) -> list[tuple[int, Source]]:
+def restore_source(archive: Archive, key: int, source: Source, below: Path, to: Path) -> list[RestoredFile]:
+    """Write one source below a folder, which is `to` or below it, laid out as below the agent's home.
+
+    Raises as `restore_files`.
+    """
+    if (agent := row_agent(source)) is not None:
+        return _restore_rows(archive, key, agent, source, below)
+    return [_restore_file(archive, key, Path(source.path), below / place_of(source), to)]
+
+
+def place_of(source: Source) -> PurePosixPath:
+    """The path of a source relative to its agent's home. Raises StoreError if it does not lie under that."""
+    place = PurePosixPath(os.path.relpath(source.path, source.root))
+    if place.is_absolute() or ".." in place.parts:
+        raise StoreError(f"{source.path} does not lie under {source.root}: it has no place below another folder")
+    return place
+
+
+def sources_of_session(connection: sqlite3.Connection, session_id: str, *, copies: bool) -> list[tuple[int, Source]]:
+    """The keys and files of a session and its subagents; `copies` as of `restore_files`.
+
+    Raises NotFoundError if the session is not stored or has no files.
+    """
     keys = family(connection, session_key(connection, session_id))
     ids = session_ids(connection, set(keys))
     marks = ",".join("?" * len(keys))
@@ -74,7 +92,9 @@ def _sources(connection: sqlite3.Connection, session_id: str, *, copies: bool) -
         "SELECT key, path, root, agent, kind FROM sources WHERE kind <> 'hooks'"
         f" AND key IN ({','.join('?' * len(found))}) ORDER BY path",
         tuple(found),
-    )
+    ).fetchall()
+    if not rows:
+        raise NotFoundError(f"session {session_id} was not read from files")
     return [
         (key, Source(agent=agent, path=path, root=root, kind=SourceKind(kind))) for key, path, root, agent, kind in rows
     ]
@@ -88,7 +108,7 @@ def _last_hash(archive: Archive, key: int) -> bytes:
     return digest.digest()
 
 
-def _row_agent(source: Source) -> RowAgent | None:
+def row_agent(source: Source) -> RowAgent | None:
     """The agent that can restore a source of rows; None for a file."""
     # Agents of other packages are found through entry points, which is slow: import only when needed.
     from turnlog.agents import agents
@@ -122,14 +142,6 @@ def _restore_file(archive: Archive, key: int, path: Path, target: Path, to: Path
     finally:
         partial.unlink(missing_ok=True)
     return RestoredFile(target, str(path), last.size)
-
-
-def _inside(to: Path, path: Path, root: Path) -> Path:
-    """The path of a file below `to`: its path relative to the agent's home."""
-    relative = PurePosixPath(os.path.relpath(path, root))
-    if relative.is_absolute() or ".." in relative.parts:
-        raise StoreError(f"{path} does not lie under {root}: it has no place in {to}")
-    return to / relative
 
 
 def _is_equal(archive: Archive, key: int, target: Path) -> bool:

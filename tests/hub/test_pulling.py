@@ -1,0 +1,122 @@
+"""`turnlog hub pull`: whole log files in the home of the agent, and a word of each that is missing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from support.cli_runner import call
+from support.hub_double import HubProcess, hub_process
+from support.hub_machines import Box, log
+from support.postgres_stores import PostgresDatabases
+from turnlog.agents.base import Source
+from turnlog.errors import NotFoundError
+from turnlog.store.postgres.logs import local_paths
+
+SESSION = "claude-code:s1"
+
+
+@pytest.fixture(scope="module")
+def place(databases: PostgresDatabases) -> Iterator[tuple[HubProcess, str]]:
+    """A hub, and its database."""
+    url = databases.url()
+    with hub_process(url) as hub:
+        yield hub, url
+
+
+@pytest.fixture
+def hub(place: tuple[HubProcess, str]) -> Iterator[HubProcess]:
+    yield place[0]
+    with psycopg.connect(place[1]) as connection:
+        for table in ("sessions", "messages", "session_owners", "session_copies", "sources", "archive", "generations"):
+            connection.execute(f"DELETE FROM turnlog.{table}".encode())
+        connection.execute("DELETE FROM turnlog.settings WHERE name <> 'store id'")
+
+
+def machine(folder: Path, hub: HubProcess, name: str, level: str = "full") -> Box:
+    box = Box(folder, hub, name)
+    box.level("/", level)
+    return box
+
+
+def pull(box: Box, monkeypatch: pytest.MonkeyPatch) -> tuple[int, str, list[Path]]:
+    """Exit code, what was said, and the files below the agent's home."""
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(box.home / ".claude"))
+    said = call("hub", "pull", SESSION, "--store", str(box.store_path))
+    return said.exit_code, said.output, [path for path in box.home.rglob("*") if path.is_file()]
+
+
+def test_of_two_machines_the_longest_whole_copy_is_written_into_the_home_here(
+    tmp_path: Path, hub: HubProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    laptop, desktop, third = [machine(tmp_path, hub, name) for name in ("laptop", "desktop", "third")]
+    texts = ("one", "two", "three", "four")
+    shorter, longer = log(laptop, "/app", "s1", *texts[:2]), log(desktop, "/app", "s1", *texts)
+    for box in (laptop, desktop):
+        box.sync()
+        box.push()
+    code, said, files = pull(third, monkeypatch)
+    assert (code, files) == (0, [third.home / longer.relative_to(desktop.home)])
+    assert files[0].read_bytes() == longer.read_bytes() != shorter.read_bytes()
+    assert "not written" not in said
+
+
+def test_what_has_not_arrived_is_named_and_not_written(
+    tmp_path: Path, hub: HubProcess, place: tuple[HubProcess, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    laptop, third = machine(tmp_path, hub, "laptop"), machine(tmp_path, hub, "third")
+    path = log(laptop, "/app", "s1", "one", "two")
+    agent = path.with_suffix("") / "subagents" / "agent-a1.jsonl"
+    agent.parent.mkdir(parents=True)
+    lines = path.read_text().replace('"uuid": "s1', '"isSidechain": true, "agentId": "a1", "uuid": "a1')
+    agent.write_text(lines.replace('"parentUuid": "s1', '"parentUuid": "a1'))
+    laptop.sync()
+    laptop.push()
+    with psycopg.connect(place[1]) as connection:
+        connection.execute(
+            "DELETE FROM turnlog.archive WHERE source_key IN"
+            " (SELECT key FROM turnlog.sources WHERE path LIKE '%agent-a1.jsonl')"
+        )
+    code, said, files = pull(third, monkeypatch)
+    assert (code, [file.read_bytes() for file in files]) == (0, [path.read_bytes()])
+    place_of_agent = agent.relative_to(laptop.home / ".claude").as_posix()
+    assert f"not written: {place_of_agent} (its bytes have not arrived on the hub yet)" in said
+    with psycopg.connect(place[1]) as connection:
+        connection.execute("DELETE FROM turnlog.archive")
+    files[0].unlink()
+    code, said, files = pull(third, monkeypatch)
+    assert (code, files, "have not arrived on the hub yet" in said) == (3, [], True)
+
+
+def test_where_the_longer_copy_is_below_full_the_whole_one_is_written_and_the_other_named(
+    tmp_path: Path, hub: HubProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    laptop, desktop = machine(tmp_path, hub, "laptop"), machine(tmp_path, hub, "desktop", "redacted")
+    third = machine(tmp_path, hub, "third")
+    texts = ("one", "two", "three", "four")
+    path = log(laptop, "/app", "s1", *texts[:2])
+    log(desktop, "/app", "s1", *texts)
+    desktop.sync()
+    desktop.push()
+    with pytest.raises(NotFoundError, match="its upload level is redacted"):
+        third.logs(SESSION)
+    laptop.sync()
+    laptop.push()
+    code, said, files = pull(third, monkeypatch)
+    assert (code, [file.read_bytes() for file in files]) == (0, [path.read_bytes()])
+    assert "(a longer copy on another machine was left out: pushed below the level full)" in said
+    every = call("hub", "pull", "--all", "--to", str(tmp_path / "every"), "--store", str(third.store_path))
+    assert (every.exit_code, len(list((tmp_path / "every").rglob("s1.jsonl")))) == (0, 1)
+
+
+def test_a_file_of_windows_has_its_place_here() -> None:
+    root = "ana/laptop:C:\\Users\\ana\\.claude"
+    source = Source(agent="claude-code", path=f"{root}\\projects\\a\\s1.jsonl", root=root)
+    found = local_paths(source)
+    assert os.path.relpath(found.path, found.root) == "projects/a/s1.jsonl"
+    here = Source(agent="claude-code", path="ana/laptop:/home/a\\b/s1.jsonl", root="ana/laptop:/home")
+    assert local_paths(here) == here
