@@ -14,7 +14,7 @@ import pytest
 
 from support.hubs import Hub, hub, save_session
 from support.postgres_stores import PostgresDatabases
-from turnlog.hub import replicas
+from turnlog.hub import cache_parts, replicas
 from turnlog.store.postgres.search import BrokenCopyError, SearchReplica
 
 
@@ -147,6 +147,62 @@ def test_where_nothing_can_be_searched_everything_is_counted(new_hub: Hub, monke
     while ana.get("/api/status").json()["search"]["unindexed"]:
         assert time.monotonic() < until
         time.sleep(0.1)
+
+
+def words_in(folder: Path, word: bytes) -> list[str]:
+    """The files in which a word is, in any case of its letters."""
+    return [str(each) for each in folder.rglob("*") if each.is_file() and word in each.read_bytes().lower()]
+
+
+def wait_until_gone(folder: Path, word: bytes) -> None:
+    until = time.monotonic() + 30
+    while found := words_in(folder, word):
+        assert time.monotonic() < until, found
+        time.sleep(0.05)
+
+
+def test_copies_of_processes_that_have_ended_are_removed(
+    new_hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is forgotten would stay in them. A process that is started again soon enough finds its copy."""
+    monkeypatch.setattr(replicas, "CLEAN_SECONDS", 0.05)
+    save_session(new_hub.browser("Ana", "owner"), "old", "walnut")
+    copies = tmp_path / "copies"
+    with closing(replicas.Replicas(new_hub.database, copies)) as first:
+        second = replicas.Replicas(new_hub.database, copies)
+        for each in (first, second):
+            assert each.of(1).is_ready.wait(30)
+        time.sleep(0.3)
+        assert words_in(copies / "search-1", b"walnut")
+        second.close()
+        time.sleep(0.3)
+        assert words_in(copies / "search-1", b"walnut")
+        monkeypatch.setattr(cache_parts, "SECONDS_WITHOUT_OWNER", 0.1)
+        wait_until_gone(copies / "search-1", b"walnut")
+        assert words_in(copies / "search-0", b"walnut")
+        # The place is another's from then on, as it was before.
+        with closing(replicas.Replicas(new_hub.database, copies)) as third:
+            assert third.of(1).is_ready.wait(30)
+            assert words_in(copies / "search-1", b"walnut")
+
+
+def test_a_copy_that_is_found_at_the_start_loses_what_is_forgotten_though_nobody_searches(
+    new_hub: Hub, tmp_path: Path
+) -> None:
+    ana = new_hub.browser("Ana", "owner")
+    session = save_session(ana, "old", "walnut")
+    save_session(ana, "new", "filbert")
+    copies = tmp_path / "copies"
+    with closing(replicas.Replicas(new_hub.database, copies)) as first:
+        assert first.of(1).is_ready.wait(30)
+    other = copies / "search-0" / "another-1"
+    other.mkdir()
+    (other / "turnlog.db").write_bytes(b"walnut")
+    assert words_in(copies, b"walnut")
+    assert ana.delete(f"/api/sessions/{session}").status_code in (200, 204)
+    with closing(replicas.Replicas(new_hub.database, copies)):
+        wait_until_gone(copies, b"walnut")
+        assert words_in(copies, b"filbert")
 
 
 ZERO = "a\0b"

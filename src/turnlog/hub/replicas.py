@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-import os
+import shutil
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from turnlog.errors import StoreError
-from turnlog.platforms.files import BINARY, lock
+from turnlog.hub.cache_parts import CachePart
 from turnlog.store.feed.values import FeedPosition
 from turnlog.store.postgres.database import Database
 from turnlog.store.postgres.search import BrokenCopyError, SearchReplica, delete_copy, path_of_copy
@@ -34,6 +34,9 @@ FIRST_SECONDS: Final = 5.0
 SECONDS_BETWEEN_COPIES: Final = 300.0
 """How long a copy that was made anew is kept at least, though it breaks again; each time twice as long, up to a day."""
 
+CLEAN_SECONDS: Final = 10.0
+"""Between two looks for copies that nobody follows."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -43,18 +46,47 @@ class Replicas:
     def __init__(self, database: Database, folder: Path) -> None:
         """Keep them below a folder for caches, of which each process takes a part of its own."""
         self._database = database
-        self._folder, self._lock_file = _own_part(folder)
+        self._part = CachePart(folder)
         self._lock = threading.Lock()
         self._known: dict[int, _Followed] = {}
+        self._closing = threading.Event()
+        self._cleaner = threading.Thread(target=self._clean, name="turnlog-search-copies", daemon=True)
+        self._cleaner.start()
 
     def of(self, team: int) -> _Followed:
         """A team's replica, which is up to date, or will be soon."""
+        followed = self._follow(team)
+        followed.is_ready.wait(FIRST_SECONDS)
+        return followed
+
+    def _follow(self, team: int) -> _Followed:
         with self._lock:
             followed = self._known.get(team)
             if followed is None:
-                followed = self._known[team] = _Followed(self._database, team, self._folder)
-        followed.is_ready.wait(FIRST_SECONDS)
-        return followed
+                followed = self._known[team] = _Followed(self._database, team, self._part.path)
+            return followed
+
+    def _clean(self) -> None:
+        """Let no copy be on this disk that nobody follows: what is forgotten would stay in it."""
+        is_begun = False
+        while not self._closing.is_set():
+            try:
+                is_begun = is_begun or self._begin()
+                self._part.remove_others()
+            except (OSError, StoreError) as error:
+                _log.warning("cannot look for copies that nobody follows: %s", error)
+            self._closing.wait(CLEAN_SECONDS)
+
+    def _begin(self) -> bool:
+        """Follow on with the copies that the last process left here, and remove those of other databases."""
+        store_id = PostgresStore(self._database, team=1).id
+        for folder in sorted(each for each in self._part.path.iterdir() if each.is_dir()):
+            name, _, team = folder.name.rpartition("-")
+            if name == store_id and team.isdecimal():
+                self._follow(int(team))
+            else:
+                shutil.rmtree(folder, ignore_errors=True)
+        return True
 
     def behind_from(self, team: int) -> FeedPosition | None:
         """How far a team's replica has come, if it lacks what came after that."""
@@ -71,11 +103,13 @@ class Replicas:
 
     def close(self) -> None:
         """End the threads, and close the files."""
+        self._closing.set()
+        self._cleaner.join()
         with self._lock:
             for followed in self._known.values():
                 followed.close()
             self._known.clear()
-        os.close(self._lock_file)
+        self._part.close()
 
 
 class _Followed:
@@ -285,16 +319,3 @@ def _without_others(found: SessionHits, only: frozenset[str]) -> SessionHits:
 
 def _allowed(places: tuple[HitPlace, ...], only: frozenset[str]) -> tuple[HitPlace, ...]:
     return tuple(place for place in places if place.session_id in only)
-
-
-def _own_part(folder: Path) -> tuple[Path, int]:
-    """A folder that no other process uses, and the file whose lock says so."""
-    number = 0
-    while True:
-        part = folder / f"search-{number}"
-        part.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor = os.open(part / "lock", os.O_RDWR | BINARY | os.O_CREAT, 0o600)
-        if lock(descriptor):
-            return part, descriptor
-        os.close(descriptor)
-        number += 1
