@@ -10,6 +10,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from support.hubs import Hub, hub, save_session
@@ -203,6 +204,74 @@ def test_a_copy_that_is_found_at_the_start_loses_what_is_forgotten_though_nobody
     with closing(replicas.Replicas(new_hub.database, copies)):
         wait_until_gone(copies, b"walnut")
         assert words_in(copies, b"filbert")
+
+
+def wait_for_unindexed(client: Any, wanted: int) -> None:
+    until = time.monotonic() + 30
+    while (found := client.get("/api/status").json()["search"]["unindexed"]) != wanted:
+        assert time.monotonic() < until, found
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize(
+    ("constraint", "spoil", "mend", "lacking"),
+    [
+        (
+            "parts_type_check",
+            "UPDATE turnlog.parts p SET type = 'bomb' FROM turnlog.messages m"
+            " WHERE m.key = p.message_key AND m.external_id = 'bad-1'",
+            "UPDATE turnlog.parts SET type = 'text' WHERE type = 'bomb'",
+            1,
+        ),
+        (
+            "sessions_relationship_check",
+            "UPDATE turnlog.sessions SET relationship = 'bomb' WHERE external_id = 'bad'",
+            "UPDATE turnlog.sessions SET relationship = NULL WHERE relationship = 'bomb'",
+            2,
+        ),
+    ],
+    ids=["of a message", "of a session"],
+)
+def test_a_row_that_no_copy_takes_is_left_out_and_counted_and_the_copy_stays(
+    new_hub: Hub, tmp_path: Path, caplog: pytest.LogCaptureFixture, constraint: str, spoil: str, mend: str, lacking: int
+) -> None:
+    changed = (
+        "UPDATE turnlog.messages SET changed_seq = (SELECT max(seq) FROM turnlog.changes)"
+        " WHERE external_id LIKE 'bad-%'"
+    )
+    ana, ben = new_hub.browser("Ana", "owner"), new_hub.browser("Ben")
+    save_session(ana, "old", "walnut")
+    assert find(ana, "walnut") == ["turnlog:old"]
+    table = constraint.partition("_")[0]
+    with psycopg.connect(new_hub.url) as database:
+        database.execute(f"ALTER TABLE turnlog.{table} DROP CONSTRAINT {constraint}".encode())
+    save_session(ana, "bad", "hazel")
+    wait_for_unindexed(ana, 0)
+    for statement, word in ((spoil, "filbert"), (mend, "almond")):
+        with psycopg.connect(new_hub.url) as database:
+            database.execute(statement.encode())
+        save_session(ana, word, word)
+        with psycopg.connect(new_hub.url) as database:
+            database.execute(
+                b"INSERT INTO turnlog.changes (team_key, session_key, kind, at)"
+                b" SELECT team_key, key, 'session', 0 FROM turnlog.sessions WHERE external_id = 'bad'"
+            )
+            database.execute(changed.encode())
+        save_session(ana, f"{word}2", word)
+        until = time.monotonic() + 30
+        while len(found := find(ana, word)) < 2:
+            assert time.monotonic() < until, found
+        assert find(ana, "walnut") == ["turnlog:old"]
+        wait_for_unindexed(ana, lacking if word == "filbert" else 0)
+        assert ben.get("/api/status").json()["search"]["unindexed"] == 0
+        assert ana.get(f"/api/search?q={word}").json()["unindexed"] == (lacking if word == "filbert" else 0)
+    assert find(ana, "hazel") == ["turnlog:bad"]
+    logged = [each.getMessage() for each in caplog.records if each.name.startswith("turnlog")]
+    assert not any("made anew" in each for each in logged)
+    assert any(
+        f"search lacks {lacking} messages that cannot be copied: CHECK constraint failed" in each for each in logged
+    )
+    assert not words_in(tmp_path, b"trial")
 
 
 ZERO = "a\0b"

@@ -6,7 +6,7 @@ import logging
 import shutil
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Collection, Generator, Iterable
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -88,11 +88,11 @@ class Replicas:
                 shutil.rmtree(folder, ignore_errors=True)
         return True
 
-    def behind_from(self, team: int) -> FeedPosition | None:
-        """How far a team's replica has come, if it lacks what came after that."""
+    def lacking(self, team: int) -> tuple[FeedPosition | None, frozenset[int]]:
+        """How far a team's replica has come, if it lacks what came after that, and what it lacks besides."""
         with self._lock:
             followed = self._known.get(team)
-        return followed.behind_from if followed is not None else None
+        return (followed.behind_from, followed.replica.left_out) if followed is not None else (None, frozenset())
 
     def wake(self, team: int) -> None:
         """Bring a replica up to date, if there is one."""
@@ -243,7 +243,7 @@ class CallerSearcher(Searcher):
         team: int,
         visible: Callable[[], frozenset[str]],
         on_found: Callable[[Iterable[str]], None],
-        count_after: Callable[[FeedPosition], int],
+        count_after: Callable[[FeedPosition | None, Collection[int]], int],
     ) -> None:
         """What is searched, and for whom.
 
@@ -252,7 +252,7 @@ class CallerSearcher(Searcher):
             team: In which team.
             visible: Says which sessions these are now.
             on_found: Gets the sessions of which a page has words.
-            count_after: How many messages of these sessions have changed after a position.
+            count_after: How many messages of these sessions have changed after a position, or have these keys.
         """
         self._count_after = count_after
         self._on_found = on_found
@@ -308,8 +308,7 @@ class CallerSearcher(Searcher):
 
         What came in this moment is not counted.
         """
-        position = self._replicas.behind_from(self._team)
-        return 0 if position is None else self._count_after(position)
+        return self._count_after(*self._replicas.lacking(self._team))
 
 
 def _without_others(found: SessionHits, only: frozenset[str]) -> SessionHits:

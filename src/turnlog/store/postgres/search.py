@@ -6,12 +6,15 @@ The copy is searched as every SQLite store is, so the language and the hits are 
 from __future__ import annotations
 
 import json
+import logging
 import secrets
 import shutil
 import sqlite3
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing, contextmanager, suppress
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
@@ -23,6 +26,7 @@ from turnlog.store.feed.reading import archived_sizes, read_archived, read_batch
 from turnlog.store.feed.taking import position_of, take, take_archived, withdraw
 from turnlog.store.feed.values import TABLES, FeedBatch, FeedPosition, Row
 from turnlog.store.keys import find_key
+from turnlog.store.postgres.refused_rows import Taken, what_can_be_taken
 from turnlog.store.search.base import (
     EVERYTHING,
     Hit,
@@ -53,6 +57,9 @@ _NOT_TAKEN: Final = frozenset(
 """For tables that are not as they should be, or rows that should not be there. Else a disk or a lock is the reason."""
 
 
+_log = logging.getLogger(__name__)
+
+
 class BrokenCopyError(StoreError):
     """The copy cannot take what the store has, or cannot be read. It can be made anew; the message names no content."""
 
@@ -67,6 +74,8 @@ class SearchReplica:
         self._searcher = Searcher(self._path, search_path(self._path))
         with _naming_faults(_DAMAGE | _NOT_TAKEN), closing(self._connect()) as connection:
             searched = position_of(connection, _FEED)
+            self.left_out: frozenset[int] = _left_out(connection)
+            """Keys of messages of the store that the copy cannot take."""
         self.searched = FeedPosition() if self._is_behind() else searched
         """How far the store was searched when somebody looked last."""
 
@@ -132,23 +141,35 @@ class SearchReplica:
         """Delete the copy and make an empty one, which `follow` fills."""
         self._searcher.close()
         delete_copy(self._path)
-        self.searched = FeedPosition()
+        self.searched, self.left_out = FeedPosition(), frozenset[int]()
         with closing(self._connect()):
             pass
 
     def _take(self, connection: sqlite3.Connection, batch: FeedBatch) -> None:
-        def insert(table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
-            marks = ", ".join("?" * (len(columns)))
-            connection.executemany(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})", rows)
-
+        insert = partial(_insert, connection)
         batch = _without_zeros(batch)
         withdrawn = self._withdrawn(connection, batch)
         self._delete(batch.forgotten, forget)
         self._delete(withdrawn, withdraw)
         batch = msgspec.structs.replace(batch, withdrawn=withdrawn)
         batch = self._with_owners(batch)
-        with write_transaction(connection):
-            take(connection, _FEED, batch, insert)
+        sent: set[int] = {row[0] for row in batch.rows.get("messages", ())}
+        left_out = self.left_out - sent
+        try:
+            with write_transaction(connection):
+                take(connection, _FEED, batch, insert)
+        except Exception as error:
+            if not _is_refusal(error):
+                raise
+            taken = self._what_can_be_taken(batch, error)
+            batch, left_out = taken.batch, left_out | taken.left_out
+            _log.warning("search lacks %d messages that cannot be copied: %s", len(taken.left_out), _reason(error))
+            with write_transaction(connection):
+                take(connection, _FEED, batch, insert)
+        if left_out != self.left_out:
+            with write_transaction(connection):
+                connection.execute(_SAVE_LEFT_OUT, (_LEFT_OUT, json.dumps(sorted(left_out))))
+            self.left_out = left_out
         # Outputs that were spilled into files are searched too.
         spilled = {row[2] for row in batch.rows.get("spills", ())}
         for path in sorted(batch.names["sources"][key][0] for key in spilled):
@@ -157,6 +178,31 @@ class SearchReplica:
             if archived is not None:
                 with write_transaction(connection):
                     take_archived(connection, [archived], insert)
+
+    def _what_can_be_taken(self, batch: FeedBatch, error: Exception) -> Taken:
+        """The batch without rows that no copy takes. Raises the error if an empty one takes them: this one is wrong."""
+        with (
+            TemporaryDirectory(dir=self._path.parent.parent, prefix="trial-") as folder,
+            closing(connect(Path(folder) / "turnlog.db", checked=False)) as connection,
+        ):
+
+            def takes(tried: FeedBatch) -> bool:
+                try:
+                    with write_transaction(connection):
+                        alone = msgspec.structs.replace(tried, after=FeedPosition())
+                        take(connection, _FEED, alone, partial(_insert, connection))
+                        raise _UndoneError
+                except _UndoneError:
+                    return True
+                except Exception as reason:
+                    if not _is_refusal(reason):
+                        raise
+                    return False
+
+            taken = None if takes(batch) else what_can_be_taken(batch, takes)
+        if taken is None:
+            raise error
+        return taken
 
     def _withdrawn(self, connection: sqlite3.Connection, batch: FeedBatch) -> list[str]:
         """The sessions of the copy that the store has no more."""
@@ -256,15 +302,55 @@ def delete_copy(path: Path) -> None:
         raise StoreError(f"cannot delete {path.parent}: {error.strerror}") from error
 
 
+class _UndoneError(Exception):
+    """Leaves a transaction without a trace."""
+
+
+def _insert(connection: sqlite3.Connection, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
+    marks = ", ".join("?" * (len(columns)))
+    connection.executemany(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})", rows)
+
+
+_LEFT_OUT: Final = "left out"
+_SAVE_LEFT_OUT: Final = (
+    "INSERT INTO settings (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+)
+
+
+def _left_out(connection: sqlite3.Connection) -> frozenset[int]:
+    row = connection.execute("SELECT value FROM settings WHERE name = ?", (_LEFT_OUT,)).fetchone()
+    return frozenset(json.loads(row[0])) if row is not None else frozenset[int]()
+
+
+def _fault(error: BaseException) -> sqlite3.Error | None:
+    """The error of SQLite that is the reason of this one."""
+    found: BaseException | None = error
+    while found is not None and not isinstance(found, sqlite3.Error):
+        found = found.__cause__
+    return found
+
+
+def _is_refusal(error: Exception) -> bool:
+    """Whether rows are the reason, as far as an error tells: not a disk, a lock, or another database."""
+    fault = _fault(error)
+    if fault is None:
+        return not isinstance(error, StoreError)
+    return getattr(fault, "sqlite_errorcode", 0) & _PRIMARY_CODE in _NOT_TAKEN
+
+
+def _reason(error: Exception) -> str:
+    """What SQLite says, which names no content; of another error its kind."""
+    fault = _fault(error)
+    return type(error).__name__ if fault is None else str(fault)
+
+
 @contextmanager
 def _naming_faults(codes: frozenset[int]) -> Generator[None]:
     """Raise BrokenCopyError for errors of SQLite with these codes, which name tables, columns and constraints."""
     try:
         yield
     except (StoreError, sqlite3.Error) as error:
-        found: BaseException | None = error
-        while found is not None and not isinstance(found, sqlite3.Error):
-            found = found.__cause__
+        found = _fault(error)
         # ProgrammingError, for one, has no code.
         code = getattr(found, "sqlite_errorcode", 0) & _PRIMARY_CODE
         if found is None or (code not in codes and not str(found).startswith("no such table")):

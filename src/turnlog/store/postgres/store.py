@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from turnlog.store.base import Store, check_arguments
 from turnlog.store.feed.long_texts import shorten_all
@@ -203,13 +204,20 @@ class PostgresStore(PostgresConnections, KeptFiles, SqliteStore):
             ).fetchall()
         return dict(rows)
 
-    def messages_after(self, position: FeedPosition) -> int:
-        """How many messages have changed after a position of the feed, of those that the viewer may read."""
+    def messages_after(self, position: FeedPosition | None, besides: Collection[int] = ()) -> int:
+        """How many messages the viewer may read that have changed after a position of the feed, or have these keys."""
+        conditions: list[str] = []
+        values: list[Any] = []
+        if position is not None:
+            conditions.append("changed_seq > ? OR (changed_seq = ? AND key > ?)")
+            values += [position.message_sequence, position.message_sequence, position.message_key]
+        if besides:
+            conditions.append("key IN (SELECT value FROM json_each(?))")
+            values.append(json.dumps(sorted(besides)))
+        if not conditions:
+            return 0
         with self._snapshot() as connection:
-            rows = connection.execute(
-                "SELECT count(*) FROM messages WHERE changed_seq > ? OR (changed_seq = ? AND key > ?)",
-                (position.message_sequence, position.message_sequence, position.message_key),
-            )
+            rows = connection.execute(f"SELECT count(*) FROM messages WHERE {' OR '.join(conditions)}", tuple(values))
             return rows.fetchone()[0]
 
     # -- the change feed, of this store and of others
