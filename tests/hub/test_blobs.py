@@ -16,6 +16,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from support.hub_double import hub_app
+from support.hubs import hub
+from support.postgres_stores import PostgresDatabases
 from support.toy_store import ToyStore
 from turnlog.errors import NotFoundError, StoreError
 from turnlog.hub.blobs import BlobStore, FolderBlobs, open_blobs
@@ -177,3 +179,29 @@ def test_messages_flow_while_the_blobs_are_away_and_the_blobs_follow(store: Post
         data = zstd.compress(taking.encode(later))
         assert client.post("/hub/v1/batches?store=s", content=data, headers=packed).status_code == 200
         assert [path for path in place.rglob("*") if path.is_file()] == []
+
+
+def test_the_end_of_a_large_content_is_found_once_its_bytes_are_there(
+    databases: PostgresDatabases, tmp_path: Path
+) -> None:
+    text = TEXT + b"hazelnut"
+    sha256 = hashlib.sha256(text).hexdigest()
+    with hub(databases, tmp_path, blobs=FolderBlobs(tmp_path / "blobs")) as found, ToyStore(tmp_path) as toy:
+        token = {"name": "machine", "scopes": ["read", "push"]}
+        machine = found.client(found.browser("Ana", "owner").post("/hub/v1/tokens", json=token).json()["token"])
+        for id, said in ((b"u0", b"almond"), (b"u1", text)):
+            toy.add("s.log", b'{"kind":"text","id":"%b","message":"%b","role":"user","text":"%b"}\n' % (id, id, said))
+        batch = read_batch(toy.connection, FeedPosition())
+        assert batch is not None
+        assert machine.post("/hub/v1/batches?store=s", content=taking.encode(batch)).status_code == 200
+
+        def sessions_with(word: str) -> int:
+            until = time.monotonic() + 10
+            while not (items := machine.get(f"/api/search?q={word}").json()["items"]) and time.monotonic() < until:
+                time.sleep(0.02)
+            return len(items)
+
+        assert sessions_with("almond") == 1
+        assert machine.get("/api/search?q=hazelnut").json()["items"] == []
+        assert machine.put(f"/hub/v1/blobs/{sha256}", content=text).status_code == 204
+        assert sessions_with("hazelnut") == 1

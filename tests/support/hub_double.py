@@ -75,7 +75,7 @@ def hub_app(store: PostgresStore, blobs: BlobStore | None = None, load: Load | N
     app = Starlette(routes=[*devices, Mount("/hub/v1", routes=routes())], middleware=[Middleware(_Access)])
     app.state.sync = Sync(stored, stored, lambda caller: caller.machine or "", blobs, load)
     if blobs is not None:
-        store.load_outside = lambda sha256: blobs.get(store.team, sha256)
+        store.database.load_outside = blobs.get
     return app
 
 

@@ -17,6 +17,7 @@ from starlette.testclient import TestClient
 
 from support.postgres_stores import PostgresDatabases
 from turnlog.hub.app import create_hub
+from turnlog.hub.blobs import BlobStore
 from turnlog.hub.callers import Role
 from turnlog.hub.people.registry import People
 from turnlog.hub.settings import HubSettings
@@ -61,13 +62,15 @@ class Hub:
 
 
 @contextmanager
-def hub(databases: PostgresDatabases, cache: Path, settings: HubSettings | None = None) -> Generator[Hub]:
+def hub(
+    databases: PostgresDatabases, cache: Path, settings: HubSettings | None = None, blobs: BlobStore | None = None
+) -> Generator[Hub]:
     """A hub over a new database."""
     url = databases.url()
     database = Database(url)
     with psycopg.connect(url, autocommit=True) as connection:
         visibility.protect(connection, database.name)
-    app = create_hub(database, settings or HubSettings(), cache)
+    app = create_hub(database, settings or HubSettings(), cache, blobs)
     with TestClient(app, ADDRESS):
         yield Hub(app, database, url)
 

@@ -106,12 +106,18 @@ def create_hub(
         blobs: Where large contents are kept; None: in the database.
         static_folder: The built web app.
     """
+    if blobs is not None:
+        database.load_outside = blobs.get
     people = People(database)
-    contexts = Contexts(database, people, cache, blobs)
+    contexts = Contexts(database, people, cache)
     failures = RequestRates(FAILURES_PER_SECOND, MOST_FAILURES)
     provider = None if settings.openid is None else OpenId(settings.openid, people.secrets)
     metrics = Metrics(people.budgets.measured)
-    open_team = partial(_open_team, database, blobs)
+
+    def open_team(team: int) -> PostgresStore:
+        """The store of a team, to write to."""
+        return PostgresStore(database, team=team)
+
     retention = RetentionKeeper(people, open_team, partial(_drop_garbage, blobs))
 
     @asynccontextmanager
@@ -149,14 +155,6 @@ def create_hub(
     app.add_middleware(Access, settings=settings, people=people, contexts=contexts, failures=failures)
     app.add_middleware(Observer, metrics=metrics)
     return app
-
-
-def _open_team(database: Database, blobs: BlobStore | None, team: int) -> PostgresStore:
-    """The store of a team, to write to."""
-    store = PostgresStore(database, team=team)
-    if blobs is not None:
-        store.load_outside = partial(blobs.get, team)
-    return store
 
 
 def _drop_garbage(blobs: BlobStore | None, store: PostgresStore) -> None:

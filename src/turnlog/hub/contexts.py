@@ -16,7 +16,6 @@ from typing import Any, ClassVar, Final, Literal, TypeAlias
 from starlette.exceptions import HTTPException
 
 from turnlog.errors import NotFoundError, StoreError
-from turnlog.hub.blobs import BlobStore
 from turnlog.hub.callers import Caller
 from turnlog.hub.people.audit import note_in
 from turnlog.hub.people.registry import People
@@ -174,10 +173,8 @@ class CallerContext(Context):
 
     is_hub: ClassVar[bool] = True
 
-    def __init__(
-        self, caller: Caller, database: Database, replicas: Replicas, people: People, blobs: BlobStore | None
-    ) -> None:
-        """Open nothing yet. Large contents are in `blobs`, or in the database."""
+    def __init__(self, caller: Caller, database: Database, replicas: Replicas, people: People) -> None:
+        """Open nothing yet."""
         self.caller = caller
         self._people = people
         team = caller.team_key
@@ -190,8 +187,6 @@ class CallerContext(Context):
             store.messages_after,
         )
         store.has_access = lambda: not people.without_access(team, [caller])
-        if blobs is not None:
-            store.load_outside = partial(blobs.get, team)
         self.stored = store
         super().__init__(store, searcher, Settings(), PassProgress(), poll_seconds=POLL_SECONDS)
         self.mcp = McpEndpoint(store, searcher, has_clones=False)
@@ -246,10 +241,9 @@ class CallerContext(Context):
 class Contexts:
     """The contexts of one process, and the thread that wakes them."""
 
-    def __init__(self, database: Database, people: People, cache: Path, blobs: BlobStore | None) -> None:
-        """Keep files of searches below `cache`. Large contents are in `blobs`, or in the database."""
+    def __init__(self, database: Database, people: People, cache: Path) -> None:
+        """Keep files of searches below `cache`."""
         self._database = database
-        self._blobs = blobs
         self._people = people
         self.replicas = Replicas(database, cache)
         self._lock = threading.Lock()
@@ -263,9 +257,7 @@ class Contexts:
         with self._lock:
             found = self._known.get(caller)
             if found is None:
-                found = self._known[caller] = CallerContext(
-                    caller, self._database, self.replicas, self._people, self._blobs
-                )
+                found = self._known[caller] = CallerContext(caller, self._database, self.replicas, self._people)
             self._known.move_to_end(caller)
             if len(self._known) > MOST_CONTEXTS:
                 self._drop_idle()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any, Final, Self
 from urllib.parse import quote
@@ -51,6 +51,8 @@ class Database:
         except psycopg.Error as error:
             what = f"the store {self.name}" if name is None else name
             raise StoreError(f"cannot open {what}: {' '.join(str(error).split())}") from error
+        self.load_outside: Callable[[int, str], bytes] | None = None
+        """Reads blobs that are kept beside the database, by team and SHA-256."""
         self._next_attempt: float | None = None
         """When a request may ask for a connection again; None while the database answers."""
         self.pool = ConnectionPool(

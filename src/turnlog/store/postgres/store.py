@@ -6,7 +6,7 @@ import json
 import threading
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from turnlog.store.base import Store, check_arguments
@@ -72,8 +72,6 @@ class PostgresConnections(Connections):
         self._opened = None if isinstance(url, Database) else Database(url, create=create)
         self.database = url if isinstance(url, Database) else cast("Database", self._opened)
         self.url, self.name = self.database.url, self.database.name
-        self.load_outside: Callable[[str], bytes] | None = None
-        """Reads blobs that are kept beside the database, by their SHA-256."""
         self._snapshots = threading.local()
         if self._opened is not None:
             _ = self.id  # a store that cannot be read is an error now
@@ -93,7 +91,9 @@ class PostgresConnections(Connections):
     def _team_connection(self) -> Generator[TeamConnection]:
         """A connection that nobody else uses meanwhile."""
         with self.database.connection() as connection:
-            yield TeamConnection(connection, self.team, self.name, self.load_outside)
+            load = self.database.load_outside
+            load_outside = None if load is None else partial(load, self.team)
+            yield TeamConnection(connection, self.team, self.name, load_outside)
 
     @contextmanager
     def _snapshot(self) -> Generator[Connection]:
