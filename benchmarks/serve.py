@@ -36,7 +36,7 @@ from starlette.responses import Response
 from turnlog.model import Session
 from turnlog.model.codec import encode
 from turnlog.server import create_app
-from turnlog.server.run import bind
+from turnlog.server.addresses import bind
 from turnlog.store import open_store
 from turnlog.store.base import SessionFilter, Store
 from turnlog.store.search.base import search_path

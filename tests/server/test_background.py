@@ -18,7 +18,8 @@ from turnlog.errors import StoreBusyError
 from turnlog.server import background as background_process
 from turnlog.server import worker
 from turnlog.server.background import Background, PassProgress
-from turnlog.server.worker import PassEnded, PassFailed, PassMoved, Report, keep_reading
+from turnlog.server.reports import PassEnded, PassFailed, PassMoved, Report
+from turnlog.server.worker import keep_reading
 from turnlog.store import open_store
 from turnlog.sync.summary import SourceProblem, SyncSummary
 from turnlog.sync.wanted import WantedSessions

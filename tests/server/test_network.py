@@ -15,7 +15,8 @@ from starlette.testclient import TestClient
 from support.server_history import MAIN
 from turnlog.server import Settings, create_app
 from turnlog.server.access import page_key
-from turnlog.server.network import SECURITY_HEADERS, is_loopback
+from turnlog.server.addresses import is_loopback
+from turnlog.server.network import SECURITY_HEADERS
 
 TOKEN = "a token that nobody guesses"
 NETWORK = Settings(host="0.0.0.0", token=TOKEN, static_folder=Path("nowhere"))

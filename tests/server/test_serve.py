@@ -21,12 +21,14 @@ import pytest
 import zstandard
 
 from support.event_streams import events
-from turnlog.errors import NotFoundError, TurnlogError
+from turnlog.errors import NotFoundError, StoreError, TurnlogError
 from turnlog.hooks import send
 from turnlog.hooks.server_socket import connect
 from turnlog.server import DEFAULT_PORT
 from turnlog.server.access import TOKEN_FILE, read_token
-from turnlog.server.run import SHUTDOWN_SECONDS, bind, own_socket, page_address, serve
+from turnlog.server.addresses import bind, page_address
+from turnlog.server.run import own_socket, serve
+from turnlog.server.web_server import SHUTDOWN_SECONDS
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -312,3 +314,30 @@ def test_without_a_token_it_is_on_loopback_and_takes_no_prompts(tmp_path: Path) 
         with pytest.raises(TurnlogError, match="--no-token"):
             serve(tmp_path / "turnlog.db", use_token=False, open_browser=False, host=host, prompts=prompts)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("module", "late"), [("turnlog.server.run", "fastapi uvicorn pydantic"), ("turnlog.server.app", "turnlog.chat")]
+)
+def test_what_is_not_needed_for_the_first_answer_is_imported_after_it(module: str, late: str) -> None:
+    """Logs are being read while the web framework is imported; conversion for chats follows the first answer."""
+    script = f"import sys, {module}; print(*[name for name in {late.split()!r} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
+
+
+def test_a_store_that_cannot_be_opened_leaves_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Logs are read before the store is opened here."""
+    path = tmp_path / "turnlog.db"
+    path.write_bytes(b"no database" * 1000)
+    started: list[subprocess.Popen[bytes]] = []
+
+    class Kept(subprocess.Popen[bytes]):
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options)
+            started.append(self)
+
+    monkeypatch.setattr("turnlog.server.background.subprocess.Popen", Kept)
+    with pytest.raises(StoreError):
+        serve(path, port=0, use_token=False, open_browser=False)
+    assert [each.poll() is not None for each in started] == [True]

@@ -14,8 +14,8 @@ import uvicorn
 from fastapi import FastAPI
 
 from turnlog.server import Settings, create_app
+from turnlog.server.addresses import bind
 from turnlog.server.connections import Connection
-from turnlog.server.run import bind
 
 TIMEOUT = httpx2.Timeout(20)
 

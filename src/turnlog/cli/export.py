@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
@@ -18,6 +17,7 @@ from turnlog.cli.options import Name, complete_session, examples, find_session, 
 from turnlog.cli.terminal import progress, write_json_text
 from turnlog.errors import NotFoundError, TurnlogError
 from turnlog.exports import REQUESTS, Export, ExportFormat, export_session
+from turnlog.garbage_collection import garbage_collection_paused
 from turnlog.plain_text import one_line, plain
 from turnlog.store.names import find_agent, find_project
 
@@ -102,7 +102,7 @@ def export(
 
     if output is not None:
         refuse_other_than_file(output)
-    with open_fresh(store_path) as store, _without_collecting():
+    with open_fresh(store_path) as store, garbage_collection_paused():
         session = find_session(store, subject)
         exported = export_session(
             store, session.id, format_name, redact=redact, model=model, strict=strict, content=content
@@ -241,16 +241,6 @@ def _write(path: Path, data: bytes) -> None:
         write_atomically(path, data, mode=0o600)
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path)) from error
-
-
-@contextmanager
-def _without_collecting() -> Generator[None]:
-    """Pause garbage collection: an export makes none before its end, and collecting takes a third of its time."""
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
 
 
 def _report_changes(exported: Export) -> None:

@@ -24,9 +24,10 @@ from turnlog.hub.people.registry import People
 from turnlog.hub.people.secrets import Kind
 from turnlog.hub.rates import RequestRates
 from turnlog.hub.settings import HubSettings
+from turnlog.server.addresses import LOOPBACK_NAMES, is_loopback
 from turnlog.server.context import CONTEXT
 from turnlog.server.errors import error_response
-from turnlog.server.network import LOOPBACK_NAMES, Refusal, is_below_api, is_loopback, with_security_headers
+from turnlog.server.network import Refusal, is_below_api, with_security_headers
 
 BROWSER_COOKIE: Final = "turnlog_browser"
 LINK_COOKIE: Final = "turnlog_link"

@@ -46,12 +46,12 @@ from turnlog.hub.settings import HubSettings
 from turnlog.hub.sync.admission import SendingMachine
 from turnlog.hub.sync.routes import Sync, routes
 from turnlog.server import STATIC_FOLDER, openapi
+from turnlog.server.addresses import is_loopback
 from turnlog.server.app import Heads, add_web_app, new_app
 from turnlog.server.bodies import Bodies
 from turnlog.server.context import CONTEXT
 from turnlog.server.errors import error_response, handle_errors
 from turnlog.server.mcp import ADDRESS
-from turnlog.server.network import is_loopback
 from turnlog.server.routes import SHARED
 from turnlog.store.postgres.connection import TeamConnection, WrongRowsError
 from turnlog.store.postgres.database import Database

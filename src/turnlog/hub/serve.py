@@ -27,7 +27,7 @@ from turnlog.hub.observing import JsonLineFormatter
 from turnlog.hub.people.registry import People
 from turnlog.hub.settings import HubSettings
 from turnlog.platforms.processes import ProcessIdentity, is_alive, this_process
-from turnlog.server.run import bind, page_address
+from turnlog.server.addresses import bind, page_address
 from turnlog.store.postgres import visibility
 from turnlog.store.postgres.connection import connect
 from turnlog.store.postgres.database import Database

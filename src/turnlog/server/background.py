@@ -15,8 +15,8 @@ from typing import Any
 
 import msgspec
 
+from turnlog.server.reports import PassBegan, PassEnded, PassFailed, PassMoved, Report, SessionSought, StoreSaved
 from turnlog.server.responses import SyncProblem, SyncProgress
-from turnlog.server.worker import PassBegan, PassEnded, PassFailed, PassMoved, Report, SessionSought, StoreSaved
 
 
 class PassProgress:
@@ -89,10 +89,11 @@ class Background:
         seconds: float = PASS_SECONDS,
         on_saved: Callable[[], None] = lambda: None,
     ) -> None:
-        """Start nothing yet. `on_saved` is called after each commit, on the thread that reads reports."""
+        """Start nothing yet."""
+        self.on_saved = on_saved
+        """Called after each commit, on the thread that reads reports."""
         self._command = [sys.executable, "-P", "-m", "turnlog.server.worker", str(store_path), str(seconds)]
         self._progress = progress
-        self._on_saved = on_saved
         self._process: subprocess.Popen[bytes] | None = None
         self._listener: threading.Thread | None = None
         self._sought: dict[str, Future[bool]] = {}
@@ -185,7 +186,7 @@ class Background:
             case PassMoved(phase=phase, done=done, total=total):
                 self._progress.advance(phase, done, total)
             case StoreSaved():
-                self._on_saved()
+                self.on_saved()
             case SessionSought(session_id=session_id, found=found):
                 with self._lock:
                     answer = self._sought.get(session_id)

@@ -19,10 +19,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from turnlog.server import Settings
 from turnlog.server.access import page_key
+from turnlog.server.addresses import LOOPBACK_NAMES, is_loopback
 from turnlog.server.errors import error_response
 from turnlog.server.peers import Peer
-
-LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "[::1]"})
 
 _HOST = re.compile(r"(?P<name>\[[0-9a-f:.]+\]|[^:\[\]/@\s]+)(:\d{1,5})?", re.ASCII)
 
@@ -52,16 +51,6 @@ class Refusal(NamedTuple):
     status: int
     type: str
     message: str
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches a server bound to `host`."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
 
 
 def require_token(settings: Settings) -> None:

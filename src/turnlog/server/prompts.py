@@ -2,42 +2,32 @@
 
 Off unless the server was started for it (`Settings.prompts`), and never off loopback. What the agent may do is up to
 its own settings. If they want a person asked and the agent can ask without a screen, the page is asked
-(`InteractiveRun`); otherwise the agent does without (`BatchRun`). What the agent does reaches the page through its log,
+(`interactive`); otherwise the agent does without (`BatchRun`). What the agent does reaches the page through its log,
 as with every session. Each prompt is a recorded run; one of a session at a time. They end with the server.
 """
 
 from __future__ import annotations
 
-import asyncio
-import logging
 import subprocess
 import sys
 import tempfile
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
-from msgspec import UNSET
 
 from turnlog import agents
-from turnlog.aisdk.parts import DynamicToolUIPart, TextUIPart, ToolApproval, UIMessage
-from turnlog.chat.conversion import SESSION_KEY
-from turnlog.chat.runtime import RunRequest
-from turnlog.chat.runtimes import AgentCommand, AgentRuntime
 from turnlog.errors import ConflictError, TurnlogError
 from turnlog.model import Session
-from turnlog.model.stream import ApprovalRequest, Pause, RunStart, StreamError, StreamEvent, ToolInputAvailable
 from turnlog.platforms.processes import in_own_group, stop_group
 from turnlog.server.responses import PermissionRequest
 
-logger = logging.getLogger(__name__)
-
-_GRACE_SECONDS = 2.0
-"""How long an interactive agent has for each way of stopping it."""
+if TYPE_CHECKING:
+    from turnlog.chat.runtimes import AgentCommand
+    from turnlog.server.interactive import InteractiveRun, InteractiveRuns
 
 STOP_SECONDS = 5.0
 """Seconds that a batch agent may take to end after it was stopped."""
@@ -90,7 +80,7 @@ class Prompts:
         self._store_path = store_path
         self._on_change = on_change
         self._lock = threading.Lock()
-        self._interactive = _InteractiveRuns(store_path)
+        self._interactive: InteractiveRuns | None = None
         self._running: dict[str, InteractiveRun | BatchRun] = {}
         self._problems: dict[str, str] = {}
 
@@ -98,7 +88,7 @@ class Prompts:
         """Whether the session is being answered, which permission it requests, and why the last prompt failed."""
         with self._lock:
             run = self._running.get(session_id)
-            requests = run.permission_requests if isinstance(run, InteractiveRun) else ()
+            requests = () if run is None else run.permission_requests
             return PromptState(run is not None, self._problems.get(session_id), requests)
 
     def begin(self, session: Session, command: list[str], prompt: str) -> None:
@@ -120,17 +110,28 @@ class Prompts:
                 raise ConflictError("the agent is answering a prompt of this session")
             self._problems.pop(session.id, None)
             batch = BatchRun(self._store_path, session.agent, command, folder, prompt)
-            interactive = self._interactive.begin(session, folder, prompt, lambda: self._on_change(session.id))
+            interactive = self._begin_interactive(session, folder, prompt)
             if interactive is None:
                 batch.start()
             self._running[session.id] = interactive or batch
         threading.Thread(target=self._watch, args=(session.id, interactive, batch), daemon=True).start()
 
+    def _begin_interactive(self, session: Session, folder: Path, prompt: str) -> InteractiveRun | None:
+        """Start the session's agent; None if it cannot request permission without a screen."""
+        command = _interactive_command(session.agent)
+        if command is None:
+            return None
+        if self._interactive is None:
+            from turnlog.server.interactive import InteractiveRuns
+
+            self._interactive = InteractiveRuns(self._store_path)
+        return self._interactive.begin(session.id, command(folder), prompt, lambda: self._on_change(session.id))
+
     def answer(self, session_id: str, request_id: str, *, allow: bool, reason: str | None) -> None:
         """Answer a permission request. Raises ConflictError if it is not open any more."""
         with self._lock:
             run = self._running.get(session_id)
-        if not isinstance(run, InteractiveRun) or not run.answer(request_id, allow=allow, reason=reason):
+        if run is None or not run.answer(request_id, allow=allow, reason=reason):
             raise ConflictError("the agent does not ask this any more")
         self._on_change(session_id)
 
@@ -147,7 +148,8 @@ class Prompts:
             running = list(self._running.values())
         for run in running:
             run.stop()
-        self._interactive.close()
+        if self._interactive is not None:
+            self._interactive.close()
 
     def _watch(self, session_id: str, interactive: InteractiveRun | None, batch: BatchRun) -> None:
         """Wait for the end of a run, in its own thread."""
@@ -172,187 +174,13 @@ class Prompts:
         return batch.wait()
 
 
-# -- agents that request permission
-
-
-class _InteractiveRuns:
-    """The event loop on which interactive runs are, in its own thread."""
-
-    def __init__(self, store_path: Path) -> None:
-        self._store_path = store_path
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: threading.Thread | None = None
-
-    def begin(
-        self, session: Session, folder: Path, prompt: str, on_request: Callable[[], None]
-    ) -> InteractiveRun | None:
-        """Start the session's agent; None if it cannot request permission without a screen."""
-        command = _interactive_command(session.agent)
-        if command is None:
-            return None
-        if self._loop is None:
-            self._loop = asyncio.new_event_loop()
-            self._thread = threading.Thread(target=_run_loop, args=(self._loop,), name="turnlog-prompts", daemon=True)
-            self._thread.start()
-        runtime = AgentRuntime(command(folder), store_path=self._store_path, grace_seconds=_GRACE_SECONDS)
-        return InteractiveRun(self._loop, runtime, session.id, prompt, on_request)
-
-    def close(self) -> None:
-        """End the event loop; every run must have ended."""
-        if self._loop is not None and self._thread is not None:
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join()
-
-
-def _run_loop(loop: asyncio.AbstractEventLoop) -> None:
-    try:
-        loop.run_forever()
-    finally:
-        loop.close()
-
-
-class _Response(NamedTuple):
-    request: PermissionRequest
-    allow: bool
-    reason: str | None
-
-
-class InteractiveRun:
-    """An agent at work that requests permission from the page. Public methods may be called from any thread."""
-
-    def __init__(
-        self,
-        loop: asyncio.AbstractEventLoop,
-        runtime: AgentRuntime,
-        session_id: str,
-        prompt: str,
-        on_request: Callable[[], None],
-    ) -> None:
-        """Begin to answer the prompt; `on_request` is called for each permission request, on any thread."""
-        self._loop = loop
-        self._runtime = runtime
-        self._session_id = session_id
-        self._on_request = on_request
-        self._lock = threading.Lock()
-        self._requests: dict[str, OpenRequest] = {}
-        self._calls: dict[str, ToolInputAvailable] = {}
-        self._responses: asyncio.Queue[_Response | None] = asyncio.Queue()
-        self._problem: str | None = None
-        self._is_paused = self._is_stopped = False
-        self.has_begun = False
-        """Whether the agent has said that it continues the session."""
-        self._ended: Future[None] = asyncio.run_coroutine_threadsafe(self._run(prompt), loop)
-
-    @property
-    def permission_requests(self) -> tuple[OpenRequest, ...]:
-        """The open requests, oldest first."""
-        with self._lock:
-            return tuple(self._requests.values())
-
-    def answer(self, request_id: str, *, allow: bool, reason: str | None) -> bool:
-        """Answer a permission request; False if it is not open."""
-        with self._lock:
-            request = self._requests.pop(request_id, None)
-        if request is not None:
-            self._put(_Response(request.request, allow, reason))
-        return request is not None
-
-    def wait(self) -> str | None:
-        """Wait for its end; return why it failed, None if it did not or was stopped."""
-        try:
-            self._ended.result()
-        except Exception as error:  # Any: otherwise the session would count as running for ever.
-            logger.warning("a prompt of %s failed", self._session_id, exc_info=error)
-            self._problem = str(error) or type(error).__name__
-        return None if self._is_stopped else self._problem
-
-    def stop(self) -> None:
-        """Stop the agent and wait for its end."""
-        self._is_stopped = self.has_begun = True
-        self._put(None)
-        asyncio.run_coroutine_threadsafe(self._runtime.abort(self._session_id), self._loop).result()
-        self.wait()
-
-    def _put(self, response: _Response | None) -> None:
-        self._loop.call_soon_threadsafe(self._responses.put_nowait, response)
-
-    # -- on the event loop
-
-    async def _run(self, prompt: str) -> None:
-        request = _run_request(self._session_id, prompt)
-        try:
-            await self._follow(request)
-            while self._is_paused:
-                response = await self._responses.get()
-                if response is None or self._is_stopped:
-                    break
-                await self._follow(_continued(request, response))
-        finally:
-            await self._runtime.release(self._session_id)
-            await self._runtime.close()
-
-    async def _follow(self, request: RunRequest) -> None:
-        self._is_paused = False
-        async with self._runtime.subscribe(self._session_id) as events:
-            await (self._runtime.resume(request) if request.continued else self._runtime.send(request))
-            async for event in events:
-                self._apply(event)
-
-    def _apply(self, event: StreamEvent) -> None:
-        match event:
-            case RunStart():
-                self.has_begun = True
-            case ToolInputAvailable():
-                self._calls[event.tool_call_id] = event
-            case ApprovalRequest():
-                request = self._permission_request(event)
-                with self._lock:
-                    self._requests[request.id] = OpenRequest(request, datetime.now(UTC))
-                self._on_request()
-            case Pause():
-                self._is_paused = True
-            case StreamError():
-                self._problem = event.error_text
-            case _:
-                return
-
-    def _permission_request(self, event: ApprovalRequest) -> PermissionRequest:
-        call = self._calls.get(event.tool_call_id)
-        return PermissionRequest(
-            id=event.approval_id,
-            tool_call_id=event.tool_call_id,
-            tool_name=None if call is None else call.tool_name,
-            input=None if call is None or call.input is UNSET else call.input,
-            reason=event.reason,
-        )
-
-
-def _run_request(session_id: str, prompt: str) -> RunRequest:
-    """The request that continues the session, as a chat would make it."""
-    before = UIMessage(id="before", role="assistant", parts=(), metadata={SESSION_KEY: session_id})
-    question = UIMessage(id="prompt", role="user", parts=(TextUIPart(text=prompt),))
-    return RunRequest(chat_id=session_id, messages=(before, question))
-
-
-def _continued(run: RunRequest, response: _Response) -> RunRequest:
-    """The request that continues a run with the answer to a permission request, as a chat would make it."""
-    request = response.request
-    approval = ToolApproval(id=request.id, approved=response.allow, reason=response.reason or UNSET)
-    part = DynamicToolUIPart(
-        tool_call_id=request.tool_call_id,
-        tool_name=request.tool_name or "",
-        state="approval-responded",
-        approval=approval,
-    )
-    message = UIMessage(id="answer", role="assistant", parts=(part,))
-    return msgspec.structs.replace(run, messages=(*run.messages, message), continued=message)
-
-
 # -- agents that cannot request permission
 
 
 class BatchRun:
     """An agent at work that asks nothing: `turnlog run` gives it the prompt, and its log has the rest."""
+
+    permission_requests: tuple[OpenRequest, ...] = ()
 
     def __init__(self, store_path: Path, agent: str, command: list[str], folder: Path, prompt: str) -> None:
         """Start nothing yet."""
@@ -397,6 +225,10 @@ class BatchRun:
             self._errors.seek(max(0, size - _MAX_PROBLEM_BYTES))
             text = self._errors.read().decode("utf-8", "replace").strip()
             return text or f"the agent ended with status {self._process.returncode}"
+
+    def answer(self, request_id: str, *, allow: bool, reason: str | None) -> bool:
+        """Return that the agent has asked nothing."""
+        return False
 
     def stop(self) -> None:
         """Stop the agent, by SIGKILL if it does not end in time."""

@@ -2,38 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
-import socket
+import gc
 import threading
 import webbrowser
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
+from importlib import import_module
 from pathlib import Path
-from types import FrameType
-
-import uvicorn
+from typing import TYPE_CHECKING
 
 from turnlog.errors import TurnlogError
+from turnlog.garbage_collection import garbage_collection_paused
 from turnlog.hooks.server_socket import ServerSocket
-from turnlog.server import DEFAULT_PORT, Settings
+from turnlog.server import Settings
 from turnlog.server.access import SignInLink, own_token
-from turnlog.server.app import create_app
+from turnlog.server.addresses import bind, is_loopback, page_address
 from turnlog.server.background import Background, PassProgress
-from turnlog.server.connections import Connection, accepted_at_once, close_late
-from turnlog.server.context import LocalContext
-from turnlog.server.live import LiveTopics
-from turnlog.server.network import is_loopback
 
-SHUTDOWN_SECONDS = 3
-"""How long answers under way may take once the server has to stop."""
-
-WAITING_CONNECTIONS = 1024
-"""How many connections the system keeps until they are accepted; who comes then is late by a second."""
-
-TICK_SECONDS = 1.0
-"""Time between two looks at what the server must do by itself."""
-
-_EVERY_ADDRESS = frozenset({"0.0.0.0", "::"})
+if TYPE_CHECKING:
+    from turnlog.server.context import LocalContext
 
 
 def serve(
@@ -90,6 +77,11 @@ def serve(
             sockets.append(opened.enter_context(own.listener))
             opened.callback(own.withdraw)
         progress = PassProgress()
+        background = Background(store_path, progress) if sync and not read_only else None
+        if background is not None:
+            # Logs are being read while the web framework is imported, which takes longer than all else here.
+            opened.callback(background.stop)
+            background.start()
         settings = Settings(
             host=host,
             token=token,
@@ -99,13 +91,16 @@ def serve(
             prompts=prompts and not read_only,
             read_only=read_only,
         )
-        app = create_app(store_path, settings, progress)
-        context: LocalContext = app.state.context
-        background = (
-            Background(store_path, progress, on_saved=context.live_topics.wake) if sync and not read_only else None
-        )
+        # What is imported stays.
+        with garbage_collection_paused():
+            from turnlog.server.app import create_app
+            from turnlog.server.web_server import WebServer
 
+            app = create_app(store_path, settings, progress)
+        gc.freeze()
+        context: LocalContext = app.state.context
         if background is not None:
+            background.on_saved = context.live_topics.wake
             context.read_next = background.read_next
 
         def link(*, opened: bool) -> SignInLink:
@@ -115,8 +110,7 @@ def serve(
             if own is not None:
                 own.announce()
             announce(link(opened=False).address)
-            if background is not None:
-                background.start()
+            threading.Thread(target=_warm_up, daemon=True).start()
             if open_browser:
                 # In a thread of its own: some browsers keep their caller waiting.
                 threading.Thread(target=open_link, args=(link(opened=True),), daemon=True).start()
@@ -125,18 +119,7 @@ def serve(
             if own is not None:
                 own.withdraw()
 
-        config = uvicorn.Config(
-            app,
-            http=Connection,
-            log_level="warning",
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            ws="none",
-            timeout_graceful_shutdown=SHUTDOWN_SECONDS,
-            backlog=accepted_at_once(),
-        )
-        server = _Server(config, begin, end, background, context.live_topics, gives_way)
+        server = WebServer(app, begin, end, background, context.live_topics, gives_way)
         try:
             server.run(sockets=sockets)
         except KeyboardInterrupt:
@@ -154,6 +137,12 @@ def _refuse_open_doors(host: str, *, use_token: bool, prompts: bool) -> None:
         raise TurnlogError("a server that takes prompts needs a token: leave out --no-token, or --prompts")
 
 
+def _warm_up() -> None:
+    """Import what answers about chats need, so that the first of them does not wait for it."""
+    for name in ("turnlog.aisdk.starlette", "turnlog.chat.loading", "turnlog.chat.tail"):
+        import_module(name)
+
+
 def own_socket(folder: Path) -> ServerSocket | None:
     """The socket for hooks and commands of this user; None where there can be none: hooks then leave events in spools.
 
@@ -163,40 +152,6 @@ def own_socket(folder: Path) -> ServerSocket | None:
         return ServerSocket(folder)
     except OSError:
         return None
-
-
-def bind(host: str, port: int | None) -> socket.socket:
-    """A listening socket; without a port the default one, or any that is free when that is taken."""
-    try:
-        return _listen(host, DEFAULT_PORT if port is None else port)
-    except OSError as error:
-        if port is not None:
-            raise TurnlogError(f"cannot listen on {host}, port {port}: {_why(error)}") from error
-    try:
-        return _listen(host, 0)
-    except OSError as error:
-        raise TurnlogError(f"cannot listen on {host}: {_why(error)}") from error
-
-
-def _why(error: OSError) -> str:
-    """Without what asyncio adds: the address has been named."""
-    return (error.strerror or str(error)).partition(" (while attempting")[0]
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.create_server((host.strip("[]"), port), family=family)
-    # asyncio sends without delay (TCP_NODELAY) only what says that it is TCP, which this socket does not: without it
-    # every answer waits 40 ms between its head and its body.
-    return socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP, fileno=listener.detach())
-
-
-def page_address(host: str, port: int) -> str:
-    """Where a browser finds the page."""
-    name = socket.gethostname() if host in _EVERY_ADDRESS else host
-    if ":" in name and not name.startswith("["):
-        name = f"[{name}]"
-    return f"http://{name}:{port}/"
 
 
 def open_link(link: SignInLink) -> bool:
@@ -209,59 +164,3 @@ def open_link(link: SignInLink) -> bool:
     if isinstance(browser, webbrowser.GenericBrowser) and not isinstance(browser, webbrowser.BackgroundBrowser):
         return False
     return browser.open(link.address if link.file is None else link.file.as_uri())
-
-
-class _Server(uvicorn.Server):
-    """Does something once it answers, and ends the background before it is gone."""
-
-    def __init__(
-        self,
-        config: uvicorn.Config,
-        begin: Callable[[], None],
-        end: Callable[[], None],
-        background: Background | None,
-        topics: LiveTopics,
-        gives_way: Callable[[], bool] | None,
-    ) -> None:
-        super().__init__(config)
-        self.gave_way = False
-        self._gives_way = gives_way
-        self._begin = begin
-        self._end = end
-        self._background = background
-        self._topics = topics
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._ended = asyncio.Event()
-
-    async def main_loop(self) -> None:
-        # uvicorn's own looks ten times a second whether it shall end: most of what a server at rest does. A tick whose
-        # number ten divides also sets the time that answers bear.
-        self._loop = asyncio.get_running_loop()
-        while not await self.on_tick(0):
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._ended.wait(), TICK_SECONDS)
-            close_late(self.server_state.connections)
-            if self._gives_way is not None and not self.should_exit and await asyncio.to_thread(self._gives_way):
-                self.gave_way = self.should_exit = True
-
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        super().handle_exit(sig, frame)
-        if self._loop is not None:
-            self._loop.call_soon_threadsafe(self._ended.set)
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        if self.started:
-            for listener in sockets or ():
-                # asyncio accepts as many at once as wait at most: here few, there many.
-                listener.listen(WAITING_CONNECTIONS)
-            self._begin()
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        # Here and not behind `run`, which a signal ends: nobody shall look for a server that is about to go.
-        self._end()
-        # Streams of changes have no end of their own, and answers under way are waited for.
-        await asyncio.to_thread(self._topics.close)
-        await super().shutdown(sockets)
-        if self._background is not None:
-            await asyncio.to_thread(self._background.stop)

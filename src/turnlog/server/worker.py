@@ -13,13 +13,15 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Set
+from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO, TypeAlias
+from typing import BinaryIO
 
 import msgspec
 
 from turnlog.errors import TurnlogError
 from turnlog.platforms.processes import lower_priority
+from turnlog.server.reports import PassBegan, PassEnded, PassFailed, PassMoved, Report, SessionSought, StoreSaved
 from turnlog.server.responses import SyncProblem
 from turnlog.store.connection import Checkpointer
 from turnlog.store.search.base import search_path
@@ -46,51 +48,6 @@ PROBLEM_LIMIT = 100
 """Maximum number of unreadable files in one report."""
 
 
-class _Report(msgspec.Struct, frozen=True, kw_only=True, tag_field="report"):
-    """A line."""
-
-
-class PassBegan(_Report, frozen=True, kw_only=True, tag="began"):
-    """A sync begins."""
-
-
-class PassMoved(_Report, frozen=True, kw_only=True, tag="moved"):
-    """The sync has reached this point of a phase."""
-
-    phase: str
-    done: int
-    total: int
-
-
-class StoreSaved(_Report, frozen=True, kw_only=True, tag="saved"):
-    """The store has changed, up to this number of the change sequence."""
-
-    sequence: int
-
-
-class SessionSought(_Report, frozen=True, kw_only=True, tag="sought"):
-    """A session that the server waited for was read, or no source of it was found."""
-
-    session_id: str
-    found: bool
-
-
-class PassEnded(_Report, frozen=True, kw_only=True, tag="ended"):
-    """The sync is complete."""
-
-    problems: list[SyncProblem]
-
-
-class PassFailed(_Report, frozen=True, kw_only=True, tag="failed"):
-    """The sync failed."""
-
-    reason: str
-
-
-Report: TypeAlias = PassBegan | PassMoved | StoreSaved | SessionSought | PassEnded | PassFailed
-"""One line of standard output."""
-
-
 class _StoppedError(Exception):
     """The server wants the process to end."""
 
@@ -115,7 +72,8 @@ def main() -> None:
             watcher.wake()
 
         threading.Thread(target=_take_input, args=(sys.stdin.fileno(), wanted.add, stop), daemon=True).start()
-        keep_reading(store_path, seconds, watcher, stopped, report, wanted)
+        with suppress(_StoppedError):
+            keep_reading(store_path, seconds, watcher, stopped, report, wanted)
 
 
 def _open_watcher(report: Callable[[Report], None]) -> Watcher:
@@ -214,8 +172,11 @@ def _take_input(descriptor: int, want: Callable[[str], None], end: Callable[[], 
 
 
 def _write(output: BinaryIO, report: Report) -> None:
-    output.write(msgspec.json.encode(report) + b"\n")
-    output.flush()
+    try:
+        output.write(msgspec.json.encode(report) + b"\n")
+        output.flush()
+    except BrokenPipeError as error:  # The server was killed.
+        raise _StoppedError from error
 
 
 if __name__ == "__main__":

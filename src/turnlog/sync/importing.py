@@ -24,6 +24,7 @@ from turnlog.agents import agents, detect
 from turnlog.agents.base import Detection, Source, SourceKind, reads_rows
 from turnlog.atomic_files import open_file, refuse_device, refuse_other_than_file
 from turnlog.errors import FormatError
+from turnlog.garbage_collection import garbage_collection_paused
 from turnlog.pricing import price_nanos, price_version
 from turnlog.store.connection import connect
 from turnlog.store.keys import count_sessions, own_sessions
@@ -32,7 +33,7 @@ from turnlog.store.unfinished import end_forgetting
 from turnlog.sync.reader import SourceReader
 from turnlog.sync.summary import SourceProblem
 from turnlog.sync.syncer import Progress
-from turnlog.sync.workers import garbage_collection_paused, import_workers, indexing
+from turnlog.sync.workers import import_workers, indexing
 
 _CHUNK_SIZE = 1 << 20
 

@@ -22,6 +22,9 @@ _TAILS = (8 << 10, 256 << 10)
 
 It decides an order and nothing else."""
 
+_USUAL_TIME = re.compile(rb'"timestamp":"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)')
+"""How nearly every log writes them: found in a third of the time."""
+
 _TIME = re.compile(
     rb'"(?:timestamp|time|ts|created_?at|updated_?at|last_?updated)"\s*:\s*'
     rb'(?:"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)|(1\d{12})\b)',
@@ -54,14 +57,19 @@ def _last_record(path: str, size: int, now: int) -> int:
     The file's own time is no bound: archives and images give all their files an old one.
     """
     for tail in _TAILS:
-        found = _TIME.findall(read_regular_file(path, tail, max(0, size - tail)))
-        times = [moment for each in found if (moment := _nanoseconds(*each)) <= now]
-        if times or tail >= size:
-            return max(times, default=0)
+        data = read_regular_file(path, tail, max(0, size - tail))
+        # Equal times are not turned into numbers twice.
+        usual = sorted({*_USUAL_TIME.findall(data)}, reverse=True)
+        newest = next((moment for text in usual if 0 < (moment := _nanoseconds(text)) <= now), 0)
+        if not newest:
+            times = (_nanoseconds(text, number) for text, number in _TIME.findall(data))
+            newest = max((moment for moment in times if moment <= now), default=0)
+        if newest or tail >= size:
+            return newest
     return 0
 
 
-def _nanoseconds(text: bytes, milliseconds: bytes) -> int:
+def _nanoseconds(text: bytes, milliseconds: bytes = b"") -> int:
     if milliseconds:
         return int(milliseconds) * 10**6
     try:

@@ -72,10 +72,10 @@ class SourceReader:
         price_version: str,
         on_bytes: Callable[[int], None] = lambda count: None,
         worker: Executor | None = None,
-        ahead: ReadAhead | None = None,
     ) -> None:
         self._connection = connection
-        self._ahead = ahead or ReadAhead()
+        self.ahead = ReadAhead()
+        """What other processes prepare of the sources that come next."""
         self._early: set[str] = set()
         self._worker = worker
         self._archive = Archive(connection, worker)
@@ -102,7 +102,7 @@ class SourceReader:
                 return self._with_problem(group[0][1], error)
         # Now without what other processes have folded.
         for _, source in group:
-            if (folded := self._ahead.folded(source.path)) is not None:
+            if (folded := self.ahead.folded(source.path)) is not None:
                 folded.skip()
         result = GroupResult()
         for item in group:
@@ -133,7 +133,7 @@ class SourceReader:
             if reads_rows(agent, source):
                 self._read_rows(agent, source, batch, result, now)
                 continue
-            folded = self._ahead.folded(source.path) if take_folded else None
+            folded = self.ahead.folded(source.path) if take_folded else None
             # Somebody opened its session, so it was read before its turn: what a process folded of it is outdated.
             if folded is not None and source.path in self._early:
                 folded.skip()
@@ -269,7 +269,7 @@ class SourceReader:
     def _load(self, source: Source) -> SourceState:
         state = load_source(self._connection, source.path)
         if state is None:
-            key = self._ahead.keys.get(source.path)
+            key = self.ahead.keys.get(source.path)
             if key is None or is_source_key(self._connection, key):
                 key = next_source_key(self._connection)
             state = SourceState(key=key, fingerprint=Fingerprint(0, 0, 0, 0), is_new=True)

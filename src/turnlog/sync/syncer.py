@@ -20,6 +20,7 @@ from turnlog.agents import agents as registered_agents
 from turnlog.agents import agents_here, find_sources
 from turnlog.agents.base import Agent, Source, reads_rows
 from turnlog.agents.files import collect_unreadable_folders, is_nameable, leave_out_unchanged
+from turnlog.garbage_collection import garbage_collection_paused
 from turnlog.store.connection import Connection, connect, write_transaction
 from turnlog.store.keys import count_sessions, own_sessions
 from turnlog.store.limited_agent import note_limited_agent
@@ -43,7 +44,6 @@ from turnlog.sync.workers import (
     LARGE_IMPORT,
     ImportWorkers,
     folding_processes,
-    garbage_collection_paused,
     import_workers,
     indexing,
 )
@@ -161,12 +161,8 @@ class Syncer:
             _warn_of_full_disk(self._path, total)
         with _indexing(self._path, total, on_progress):
             if changed:
-                with (
-                    import_workers(self._connection, self._path, total) as workers,
-                    self._read_ahead(changed) as ahead,
-                    garbage_collection_paused(),
-                ):
-                    self._read_all(changed, total, workers, ahead, summary, on_progress)
+                with import_workers(self._connection, self._path, total) as workers, garbage_collection_paused():
+                    self._read_all(changed, total, workers, summary, on_progress)
             self._wanted.refuse_all()
             # A pass over other homes leaves the spools alone: it did not look at them.
             if roots is None:
@@ -181,7 +177,6 @@ class Syncer:
         changed: list[FoundSource],
         total: int,
         workers: ImportWorkers,
-        ahead: ReadAhead | None,
         summary: SyncSummary,
         on_progress: Progress,
     ) -> None:
@@ -191,7 +186,7 @@ class Syncer:
 
         sessions: set[str] = set()
         created: list[int] = []
-        reader = _reader(self._connection, count, workers.worker, ahead)
+        reader = _reader(self._connection, count, workers.worker)
 
         def note(result: GroupResult) -> None:
             nonlocal sessions, created
@@ -202,9 +197,16 @@ class Syncer:
             if result.saved.sessions:
                 self._on_saved(result.saved.sessions, result.saved.last_change)
 
-        for group in _groups(changed):
+        def read(group: list[FoundSource]) -> None:
             self._read_wanted(changed, reader, note)
             note(reader.read([(item.agent, item.source) for item in group]))
+
+        first, *others = _groups(changed)
+        # The newest sessions are there before other processes have started.
+        read(first)
+        with self._read_ahead(changed[len(first) :]) as reader.ahead:
+            for group in others:
+                read(group)
         summary.sessions = len(own_sessions(self._connection, sessions))
         # A subagent may be read in an earlier transaction than the session that it belongs to.
         summary.new_sessions, summary.new_subagents = count_sessions(self._connection, created)
@@ -220,14 +222,15 @@ class Syncer:
             self._wanted.answer(session_id, found=bool(found))
 
     @contextmanager
-    def _read_ahead(self, changed: list[FoundSource]) -> Generator[ReadAhead | None]:
+    def _read_ahead(self, changed: list[FoundSource]) -> Generator[ReadAhead]:
         """The processes that fold new sources, if there is much to fold."""
+        from turnlog.sync.reader import ReadAhead
+
         # Nearly every pass is small: it imports and asks nothing for this.
         if not folding_processes(sum(item.fingerprint.size for item in changed)):
-            yield None
+            yield ReadAhead()
             return
         from turnlog.sync.folding import FoldingProcesses, FoldingTask, FoldRequest, is_foldable
-        from turnlog.sync.reader import ReadAhead
 
         known = known_paths(self._connection)
         key = next_source_key(self._connection)
@@ -236,17 +239,15 @@ class Syncer:
             for number, item in enumerate(each for each in changed if each.source.path not in known)
         }
         foldable = {agent.name for agent in {item.agent for item in changed} if is_foldable(agent)}
-        first = next(_groups(changed))
         tasks = [
             FoldingTask(FoldRequest(item.source, keys[item.source.path]), item.fingerprint.size)
-            # The first group is written before a process has started.
-            for item in changed[len(first) :]
+            for item in changed
             if item.source.path in keys and item.agent.name in foldable and not reads_rows(item.agent, item.source)
         ]
         count = folding_processes(sum(task.size for task in tasks))
         # A forgotten session must be recognised before anything of it is read.
         if not count or is_any_forgotten(self._connection):
-            yield None
+            yield ReadAhead()
             return
         with FoldingProcesses(count, tasks) as folding:
             yield ReadAhead(keys, folding)
@@ -421,12 +422,11 @@ def _reader(
     connection: Connection,
     on_bytes: Callable[[int], None] = lambda count: None,
     worker: Executor | None = None,
-    ahead: ReadAhead | None = None,
 ) -> SourceReader:
     from turnlog.pricing import price_nanos, price_version
     from turnlog.sync.reader import SourceReader
 
-    return SourceReader(connection, price_nanos, price_version(), on_bytes, worker, ahead)
+    return SourceReader(connection, price_nanos, price_version(), on_bytes, worker)
 
 
 def _groups(changed: list[FoundSource]) -> Iterator[list[FoundSource]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -76,18 +75,6 @@ def folding_processes(total: int) -> int:
     most = max(0, min(usable_cores() - 1, _MOST_PROCESSES))
     found = memory()
     return most if found is None else min(most, found // _MEMORY_SHARE // _PROCESS_MEMORY)
-
-
-@contextmanager
-def garbage_collection_paused() -> Generator[None]:
-    """Finding and folding files creates many objects and no cycles, which the collector would scan again and again."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 _POLL_SECONDS = 0.1

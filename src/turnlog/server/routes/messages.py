@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 from fastapi import APIRouter, Path, Query, Request
@@ -13,10 +13,6 @@ from pydantic_core import PydanticCustomError
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-from turnlog.aisdk.starlette import UIMessageStreamResponse
-from turnlog.aisdk.versions import Version
-from turnlog.chat.loading import load_ui_json
-from turnlog.chat.tail import Tail, open_tail
 from turnlog.model import BlobRef, HistoryEvent
 from turnlog.model.codec import encode
 from turnlog.replay import replay, timed
@@ -43,6 +39,11 @@ from turnlog.server.routes.parameters import (
 )
 from turnlog.store.base import Store
 from turnlog.store.values import StoredPart
+
+if TYPE_CHECKING:
+    # The server answers before the vocabulary of chats is imported.
+    from turnlog.aisdk.versions import Version
+    from turnlog.chat.tail import Tail
 
 
 class EventsQuery(QueryParameters):
@@ -193,6 +194,8 @@ def get_ui_messages(
     request: Request, context: ContextOf, session_id: str, query: Annotated[UIMessagesQuery, Query()]
 ) -> Response:
     """A page of UI messages; files are named by their address here."""
+    from turnlog.chat.loading import load_ui_json
+
     etag = context.etag()
     if known := not_modified(request.headers, etag):
         return known
@@ -247,6 +250,9 @@ LOOK_SECONDS = 5.0
 @router.get("/sessions/{session_id}/chat/stream", tags=["sessions"], responses=CHUNKS)
 async def get_chat_stream(context: ContextOf, session_id: str, query: Annotated[ChatStreamQuery, Query()]) -> Response:
     """The last turn from its start until it ends, as AI SDK's chunks; 204 when it has ended."""
+    from turnlog.aisdk.starlette import UIMessageStreamResponse
+    from turnlog.chat.tail import open_tail
+
     tail = await open_tail(context.store, session_id)
     if tail is None:
         return Response(status_code=204)

@@ -1,0 +1,54 @@
+"""What the process that syncs says to the server: a line of JSON each."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import msgspec
+
+from turnlog.server.responses import SyncProblem
+
+
+class _Report(msgspec.Struct, frozen=True, kw_only=True, tag_field="report"):
+    """A line."""
+
+
+class PassBegan(_Report, frozen=True, kw_only=True, tag="began"):
+    """A sync begins."""
+
+
+class PassMoved(_Report, frozen=True, kw_only=True, tag="moved"):
+    """The sync has reached this point of a phase."""
+
+    phase: str
+    done: int
+    total: int
+
+
+class StoreSaved(_Report, frozen=True, kw_only=True, tag="saved"):
+    """The store has changed, up to this number of the change sequence."""
+
+    sequence: int
+
+
+class SessionSought(_Report, frozen=True, kw_only=True, tag="sought"):
+    """A session that the server waited for was read, or no source of it was found."""
+
+    session_id: str
+    found: bool
+
+
+class PassEnded(_Report, frozen=True, kw_only=True, tag="ended"):
+    """The sync is complete."""
+
+    problems: list[SyncProblem]
+
+
+class PassFailed(_Report, frozen=True, kw_only=True, tag="failed"):
+    """The sync failed."""
+
+    reason: str
+
+
+Report: TypeAlias = PassBegan | PassMoved | StoreSaved | SessionSought | PassEnded | PassFailed
+"""One line of standard output."""
