@@ -22,13 +22,19 @@ from turnlog.chat.conversion import SESSION_KEY
 from turnlog.chat.runtime import RunRequest
 from turnlog.chat.runtimes import AgentCommand, AgentRuntime
 from turnlog.model.stream import ApprovalRequest, Pause, RunStart, StreamError, StreamEvent, ToolInputAvailable
-from turnlog.server.prompts import OpenRequest
 from turnlog.server.responses import PermissionRequest
 
 logger = logging.getLogger(__name__)
 
 _GRACE_SECONDS = 2.0
 """How long an interactive agent has for each way of stopping it."""
+
+
+class OpenRequest(NamedTuple):
+    """A permission request that nobody has answered yet."""
+
+    request: PermissionRequest
+    requested_at: datetime
 
 
 class InteractiveRuns:

@@ -13,9 +13,8 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable
-from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -23,24 +22,16 @@ from turnlog import agents
 from turnlog.errors import ConflictError, TurnlogError
 from turnlog.model import Session
 from turnlog.platforms.processes import in_own_group, stop_group
-from turnlog.server.responses import PermissionRequest
 
 if TYPE_CHECKING:
     from turnlog.chat.runtimes import AgentCommand
-    from turnlog.server.interactive import InteractiveRun, InteractiveRuns
+    from turnlog.server.interactive import InteractiveRun, InteractiveRuns, OpenRequest
 
 STOP_SECONDS = 5.0
 """Seconds that a batch agent may take to end after it was stopped."""
 
 _MAX_PROBLEM_BYTES = 2_000
 """How much of the last output of a failed batch agent is shown."""
-
-
-class OpenRequest(NamedTuple):
-    """A permission request that nobody has answered yet."""
-
-    request: PermissionRequest
-    requested_at: datetime
 
 
 class PromptState(msgspec.Struct, frozen=True):
