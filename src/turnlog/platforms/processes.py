@@ -83,6 +83,10 @@ def runs_program(pid: int, name: str) -> bool:
 
 # -- priority and limits
 
+_OWN_GROUPS: Final = Path("/proc/self/cgroup")
+
+_CONTROL_GROUPS: Final = Path("/sys/fs/cgroup")
+
 
 def lower_priority(niceness: int) -> None:
     """Let other processes go first, those with a lower niceness; does nothing on Windows.
@@ -95,18 +99,40 @@ def lower_priority(niceness: int) -> None:
 
 
 def usable_cores() -> int:
-    """The processors that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    """The processors that this process may use; a share of one counts as one."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    # "max 100000", or microseconds in each period of so many.
+    quotas = [each.split(" ") for each in _control_group_limits("cpu.max") if each[:1].isdecimal()]
+    shares = [-(-int(quota) // int(period)) for quota, period in quotas]
+    return max(1, min([cores, *shares]))
 
 
 def memory() -> int | None:
-    """Bytes of the machine's memory; None where the system does not say."""
+    """Bytes of memory that the process may use, by its machine or container; None where the system does not say."""
     try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        found = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
         return None
+    return min([found, *(int(each) for each in _control_group_limits("memory.max") if each.isdecimal())])
+
+
+def _control_group_limits(name: str) -> list[str]:
+    """A limit of this process's control group (Linux, version 2) and of those above it, which hold as well.
+
+    Files and their contents: `Documentation/admin-guide/cgroup-v2.rst` of Linux.
+    """
+    try:
+        lines = _OWN_GROUPS.read_text().splitlines()
+    except OSError:
+        return []
+    own = next((line.removeprefix("0::/") for line in lines if line.startswith("0::/")), None)
+    found: list[str] = []
+    for folder in () if own is None else (_CONTROL_GROUPS / own, *(_CONTROL_GROUPS / own).parents):
+        if not folder.is_relative_to(_CONTROL_GROUPS):
+            break
+        with suppress(OSError):
+            found.append((folder / name).read_text().strip())
+    return found
 
 
 def most_descriptors() -> int | None:
