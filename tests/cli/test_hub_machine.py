@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -15,6 +16,8 @@ from support.hub_double import HubProcess, hub_process
 from support.postgres_servers import binaries_of_the_wheel, postgres_server
 from support.postgres_stores import PostgresDatabases
 from support.toy_store import ToyStore
+from turnlog.hub.machine import client, pusher
+from turnlog.hub.machine.client import HubClient
 from turnlog.store import open_store
 
 SESSION = "7d1f6a52-3a70-4a57-9d0c-0b4b6f0a1c11"
@@ -38,11 +41,16 @@ def claude_line(number: int, text: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def place() -> Iterator[tuple[HubProcess, str]]:
+def databases() -> Iterator[PostgresDatabases]:
     with postgres_server(binaries_of_the_wheel()) as server:
-        url = PostgresDatabases(server).url()
-        with hub_process(url) as hub:
-            yield hub, url
+        yield PostgresDatabases(server)
+
+
+@pytest.fixture(scope="module")
+def place(databases: PostgresDatabases) -> Iterator[tuple[HubProcess, str]]:
+    url = databases.url()
+    with hub_process(url) as hub:
+        yield hub, url
 
 
 def test_a_machine_joins_shows_what_would_leave_and_sends_it(place: tuple[HubProcess, str], tmp_path: Path) -> None:
@@ -156,3 +164,37 @@ def test_subagents_are_counted_apart(place: tuple[HubProcess, str], home: Path) 
     assert "Another machine of yours is called vm; --name NAME" in connected
     assert "3 messages of 1 session and 2 subagents would be sent" in call("hub", "push", "--dry-run").output
     assert "Sent 3 messages of 1 session and 2 subagents." in call("hub", "push", "--yes").output
+
+
+def test_where_the_hub_cannot_keep_large_contents_messages_go_on_and_status_says_what_is_left(
+    databases: PostgresDatabases, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "HubClient", partial(HubClient, seconds=0))
+    monkeypatch.setattr(pusher, "MANY_MESSAGES", 1)
+    blobs = tmp_path / "blobs"
+    with ToyStore(tmp_path) as toy:
+        for id, said in ((b"b1", b"walnut " * 20_000), (b"b2", b"almond")):
+            toy.add("b.log", b'{"kind":"text","id":"%b","message":"%b","role":"user","text":"%b"}\n' % (id, id, said))
+    store = ["--store", str(toy.path)]
+    url = databases.url()
+    with hub_process(url, str(blobs)) as hub:
+        call("hub", "connect", hub.url, "--name", "laptop", *store)
+        blobs.rmdir()
+        blobs.write_text("away")
+        pushed = call("hub", "push", "--yes", *store)
+        assert (pushed.exit_code, "the hub's store of large contents (blobs) cannot be used" in pushed.output) == (
+            5,
+            True,
+        )
+        with open_store(url) as there:
+            assert there.session("toy:b").counts.messages == 2
+        status = call("hub", "status", *store).output
+        assert "1 large content to send." in status
+        assert "store of large contents (blobs) cannot be used" in status
+        document = msgspec.json.decode(call("hub", "status", "--json", *store).stdout)
+        assert [document[name] for name in ("behind", "contents", "files")] == [0, 1, 0]
+        blobs.unlink()
+        assert call("hub", "push", *store).exit_code == 0
+        status = call("hub", "status", *store).output
+        assert "Everything is sent." in status
+        assert "cannot be used" not in status

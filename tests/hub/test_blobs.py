@@ -20,7 +20,7 @@ from support.hubs import hub
 from support.postgres_stores import PostgresDatabases
 from support.toy_store import ToyStore
 from turnlog.errors import NotFoundError, StoreError
-from turnlog.hub.blobs import BlobStore, FolderBlobs, open_blobs
+from turnlog.hub.blobs import NO_BLOBS, BlobStore, BlobStoreError, FolderBlobs, open_blobs
 from turnlog.store import zstd
 from turnlog.store.feed import taking
 from turnlog.store.feed.reading import read_batch
@@ -165,6 +165,7 @@ def test_messages_flow_while_the_blobs_are_away_and_the_blobs_follow(store: Post
         assert len(getattr(store.messages("toy:s")[0].message.parts[0], "text", "")) == 8000
         answer = client.put(f"/hub/v1/blobs/{SHA256}", content=TEXT, headers=headers)
         assert (answer.status_code, answer.headers["Retry-After"]) == (503, "5")
+        assert answer.json()["error"]["message"] == NO_BLOBS
         place.unlink()
         assert client.put(f"/hub/v1/blobs/{SHA256}", content=TEXT, headers=headers).status_code == 204
         assert getattr(store.messages("toy:s")[0].message.parts[0], "text", "").encode() == TEXT
@@ -182,7 +183,7 @@ def test_messages_flow_while_the_blobs_are_away_and_the_blobs_follow(store: Post
 
 
 def test_the_end_of_a_large_content_is_found_once_its_bytes_are_there(
-    databases: PostgresDatabases, tmp_path: Path
+    databases: PostgresDatabases, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     text = TEXT + b"hazelnut"
     sha256 = hashlib.sha256(text).hexdigest()
@@ -203,5 +204,33 @@ def test_the_end_of_a_large_content_is_found_once_its_bytes_are_there(
 
         assert sessions_with("almond") == 1
         assert machine.get("/api/search?q=hazelnut").json()["items"] == []
+        # A file where the folder was. Whoever runs the hub is told, and its other work goes on.
+        (tmp_path / "blobs").rmdir()
+        (tmp_path / "blobs").write_text("away")
+        assert machine.put(f"/hub/v1/blobs/{sha256}", content=text).status_code == 503
+        ready = machine.get("/readyz")
+        assert (ready.status_code, ready.json()) == (200, {"status": "ok", "blobs": NO_BLOBS})
+        (said,) = [each.getMessage() for each in caplog.records if each.name == "turnlog.hub.blobs"]
+        assert said == f"cannot write a blob to {tmp_path / 'blobs'}: Not a directory"
+        (tmp_path / "blobs").unlink()
         assert machine.put(f"/hub/v1/blobs/{sha256}", content=text).status_code == 204
         assert sessions_with("hazelnut") == 1
+        assert machine.get("/readyz").json() == {"status": "ok"}
+        shutil.rmtree(tmp_path / "blobs")
+        (tmp_path / "blobs").write_text("away")
+        answer = machine.get(f"/api/blobs/{sha256}")
+        assert (answer.status_code, answer.json()["error"]["message"]) == (503, NO_BLOBS)
+
+
+def test_a_key_is_in_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAWALNUT")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hazelnut")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9/AKIAWALNUT/hazelnut")
+    with pytest.raises(BlobStoreError, match=r"^cannot write a blob of s3://shop/x: .*/…/…/") as raised:
+        open_blobs("s3://shop/x").put(1, SHA256, TEXT)
+    assert "AKIAWALNUT" not in str(raised.value)
+    assert "hazelnut" not in str(raised.value)
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    monkeypatch.setenv("AWS_METADATA_ENDPOINT", "http://127.0.0.1:9")
+    with pytest.raises(BlobStoreError, match=r"; AWS_ACCESS_KEY_ID is not set$"):
+        open_blobs("s3://shop/x").put(1, SHA256, TEXT)

@@ -490,13 +490,19 @@ class HubBudgetDocument(TypedDict):
 
 
 class HubStatusDocument(TypedDict):
-    """`turnlog hub status`. `behind`: changes that are not sent yet; null while the hub does not answer."""
+    """`turnlog hub status`: what is to be sent, and the last problem.
+
+    `behind`: changes that are not sent yet; `contents` and `files`: large contents and log files of changes that are.
+    Null while the hub does not answer.
+    """
 
     url: str
     user: str
     machine: str
     agreed: bool
     behind: int | None
+    contents: int | None
+    files: int | None
     pushed_at: str | None
     problem: str | None
     budgets: list[HubBudgetDocument]

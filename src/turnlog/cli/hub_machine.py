@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from turnlog.cli.documents import HubBudgetDocument, HubPushDocument, HubStatusDocument
     from turnlog.hub.budgets import TeamBudget
     from turnlog.hub.machine.client import HubClient
+    from turnlog.hub.machine.outgoing import Outgoing
     from turnlog.hub.machine.pusher import PushReport
     from turnlog.hub.machine.state import MachineState
 
@@ -122,7 +123,11 @@ def push(dry_run: bool, yes: bool, as_json: bool, store_path: Path) -> None:
         state.agree()
         # Taking out secrets makes a first push long.
         on_progress = opened.enter_context(progress(patience=1))
-        report = pusher.push(lambda so_far: on_progress("push", so_far.messages, messages))
+        try:
+            report = pusher.push(lambda so_far: on_progress("push", so_far.messages, messages))
+        except TurnlogError as error:
+            state.note("problem", str(error))
+            raise
         state.note("pushed", int(time.time() * 1000))
         state.note("problem", None)
     if as_json:
@@ -185,10 +190,12 @@ def _write_masked(report: PushReport) -> None:
 def status(as_json: bool, store_path: Path) -> None:
     """Show the hub of this machine, and how far it is."""
     from turnlog.hub.machine.client import HubClient
+    from turnlog.hub.machine.outgoing import Outgoing, find_outgoing
     from turnlog.hub.machine.state import MachineState
     from turnlog.store.rows import moment
 
     budgets: list[TeamBudget] = []
+    outgoing: Outgoing | None = None
 
     with MachineState(store_path) as state:
         connection = state.connection()
@@ -200,6 +207,7 @@ def status(as_json: bool, store_path: Path) -> None:
             with HubClient(connection.url, connection.token, seconds=0) as client:
                 position, generation = client.position(state.store_id())
                 behind = last_change - (position.sequence if generation == state.generation else 0)
+                outgoing = find_outgoing(store_path, state, client)
                 budgets = client.budgets()
                 if not (connection.user_name and connection.machine_name):
                     # An older turnlog did not keep them.
@@ -212,6 +220,8 @@ def status(as_json: bool, store_path: Path) -> None:
             "machine": connection.machine,
             "agreed": state.is_agreed,
             "behind": behind,
+            "contents": None if outgoing is None else outgoing.contents,
+            "files": None if outgoing is None else outgoing.files,
             "pushed_at": formatting.iso(moment(state.noted("pushed"))),
             "problem": problem,
             "budgets": [_budget_document(each) for each in budgets],
@@ -223,7 +233,7 @@ def status(as_json: bool, store_path: Path) -> None:
     if not document["agreed"]:
         click.echo("Nothing is sent yet: `turnlog hub push` shows what would leave.")
     if behind is not None:
-        click.echo("Everything is sent." if behind <= 0 else f"{formatting.plural(behind, 'change')} to send.")
+        click.echo(_to_send(max(behind, 0), outgoing or Outgoing(0, 0)))
     for each in budgets:
         spent = None if each.spent is None else Decimal(str(each.spent))
         whose = each.subject if each.scope == "project" and each.subject else _WHOSE[each.scope]
@@ -232,6 +242,15 @@ def status(as_json: bool, store_path: Path) -> None:
         )
     if problem is not None:
         click.echo(f"turnlog: {one_line(problem)}", err=True)
+
+
+def _to_send(changes: int, outgoing: Outgoing) -> str:
+    counts = ((changes, "change"), (outgoing.contents, "large content"), (outgoing.files, "log file"))
+    found = [formatting.plural(count, what) for count, what in counts if count]
+    if not found:
+        return "Everything is sent."
+    *first, last = found
+    return f"{', '.join(first)} and {last} to send." if first else f"{last} to send."
 
 
 _WHOSE = {"team": "the team", "person": "you", "project": "the project"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import hmac
 import logging
+import threading
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
 from functools import partial
@@ -20,7 +21,7 @@ from starlette.types import Receive, Scope, Send
 from turnlog.errors import StoreBusyError, StoreError, StoreUnreachableError
 from turnlog.hub import bodies
 from turnlog.hub.access import Access, bearer
-from turnlog.hub.blobs import BlobStore
+from turnlog.hub.blobs import NO_BLOBS, BlobStore, BlobStoreError, WatchedBlobs
 from turnlog.hub.budgets import Budgets
 from turnlog.hub.callers import Caller
 from turnlog.hub.contexts import FORGET, CallerContext, Contexts
@@ -106,8 +107,9 @@ def create_hub(
         blobs: Where large contents are kept; None: in the database.
         static_folder: The built web app.
     """
-    if blobs is not None:
-        database.load_outside = blobs.get
+    watched = None if blobs is None else WatchedBlobs(blobs)
+    if watched is not None:
+        database.load_outside = watched.get
     people = People(database)
     contexts = Contexts(database, people, cache)
     failures = RequestRates(FAILURES_PER_SECOND, MOST_FAILURES)
@@ -118,11 +120,14 @@ def create_hub(
         """The store of a team, to write to."""
         return PostgresStore(database, team=team)
 
-    retention = RetentionKeeper(people, open_team, partial(_drop_garbage, blobs))
+    retention = RetentionKeeper(people, open_team, partial(_drop_garbage, watched))
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
         retention.start()
+        if watched is not None:
+            # It may take seconds, which nobody has to wait for.
+            threading.Thread(target=watched.check, name="turnlog-blobs", daemon=True).start()
         yield
         await run_in_threadpool(retention.close)
         await run_in_threadpool(contexts.close)
@@ -131,7 +136,7 @@ def create_hub(
     app = new_app(lifespan, "turnlog hub")
     app.state.hub = HubState(settings, people, failures, provider, retention)
     app.state.contexts = contexts
-    app.state.sync = _sync(open_team, people, contexts, blobs)
+    app.state.sync = _sync(open_team, people, contexts, watched)
     for router in SHARED:
         app.include_router(router, prefix="/api")
     for router in ROUTERS:
@@ -140,7 +145,7 @@ def create_hub(
     app.include_router(pages_router)
     app.router.routes.append(Mount("/hub/v1", routes=routes()))
     app.router.routes.append(Route(ADDRESS, endpoint=_Mcp(), include_in_schema=False))
-    _add_health(app, metrics, settings, people)
+    _add_health(app, metrics, settings, people, watched)
     handle_errors(app)
     app.add_exception_handler(NotAllowedError, _not_allowed)
     for kind in (StoreError, OSError):
@@ -220,6 +225,7 @@ _FAILURES: Final[dict[type[Exception], _Failure]] = {
     StoreUnreachableError: _Failure(503, "unavailable", "the database does not answer", 5),
     StoreBusyError: _Failure(503, "busy", "the database is busy", 1),
     WrongRowsError: _Failure(422, "invalid_parameter", "a value is too large, or not as the database has it"),
+    BlobStoreError: _Failure(503, "unavailable", NO_BLOBS, 5),
     StoreError: _Failure(500, "store", "the database cannot be used: the hub's log has the reason"),
 }
 """Answers that say nothing of what the database says: that names its address, and rows of others."""
@@ -234,7 +240,8 @@ async def _failed(request: Request, error: Exception) -> Response:
     if found is None:
         assert isinstance(error, OSError)
         found = _of_files(error)
-    _log.warning("%s", error)
+    if not isinstance(error, BlobStoreError):  # which is there already
+        _log.warning("%s", error)
     headers = {} if found.retry_after is None else {"Retry-After": str(found.retry_after)}
     return error_response(found.status, found.type, found.message, headers=headers)
 
@@ -249,7 +256,9 @@ def _of_files(error: OSError) -> _Failure:
     return _Failure(500, "files", f"the hub cannot read or write a file: {reason}")
 
 
-def _add_health(app: FastAPI, metrics: Metrics, settings: HubSettings, people: People) -> None:
+def _add_health(
+    app: FastAPI, metrics: Metrics, settings: HubSettings, people: People, blobs: WatchedBlobs | None
+) -> None:
     async def healthz(request: Request) -> Response:
         return JSONResponse({"status": "ok"})
 
@@ -260,6 +269,9 @@ def _add_health(app: FastAPI, metrics: Metrics, settings: HubSettings, people: P
             # Not what the database says: that names its address, and anybody may ask.
             reason = next(reason for kind, reason in _NOT_READY.items() if isinstance(error, kind))
             return JSONResponse({"status": "not ready", "reason": reason}, 503, {"Retry-After": "5"})
+        # Ready all the same: all but large contents is read and pushed, and another process has the same blobs.
+        if blobs is not None and not blobs.is_usable:
+            return JSONResponse({"status": "ok", "blobs": NO_BLOBS})
         return JSONResponse({"status": "ok"})
 
     async def get_metrics(request: Request) -> Response:

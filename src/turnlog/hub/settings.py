@@ -91,6 +91,7 @@ def load_hub_settings(path: Path | None, **given: object) -> HubSettings:
     settings.networks()
     _check_address(settings.url)
     _check_database(settings.database)
+    _check_blobs(settings.blobs)
     return settings
 
 
@@ -109,6 +110,16 @@ def _check_database(url: str | None) -> None:
         raise SettingsError(
             f"database: {found[0]} is no PostgreSQL; one looks like this: postgresql://user@host/database"
         )
+
+
+def _check_blobs(place: str | None) -> None:
+    """Raise SettingsError for an address of another kind of store, which is no folder either."""
+    found = re.match(r"([A-Za-z][A-Za-z0-9+.-]*):/", place or "")
+    # One letter is a drive of Windows.
+    if place is None or found is None or len(found[1]) == 1:
+        return
+    if not re.match(r"s3://[^/\s]", place):
+        raise SettingsError(f"blobs: {place!r} cannot be used; it is a folder, or s3://bucket/prefix")
 
 
 def _is_address(url: str) -> bool:

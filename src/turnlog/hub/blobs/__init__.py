@@ -2,36 +2,90 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import tempfile
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol, TypeVar
 
 from turnlog.errors import NotFoundError, StoreError
+
+_T = TypeVar("_T")
+
+_log = logging.getLogger(__name__)
+
+
+NO_BLOBS: Final = "the hub's store of large contents (blobs) cannot be used just now: the hub's log has the reason"
+"""What others are told of it."""
+
+
+class BlobStoreError(StoreError):
+    """The blobs cannot be used now. The message says why, for the hub's log: it may name folders and addresses."""
 
 
 class BlobStore(Protocol):
     """Bytes by team and SHA-256. Any number of threads may use it."""
 
     def put(self, team: int, sha256: str, data: bytes) -> None:
-        """Keep bytes; nothing if they are there. Raises StoreError if they cannot be kept now."""
+        """Keep bytes; nothing if they are there. Raises BlobStoreError if they cannot be kept now."""
         ...
 
     def get(self, team: int, sha256: str) -> bytes:
-        """Bytes. Raises NotFoundError if they are not there, StoreError if they cannot be had now."""
+        """Bytes. Raises NotFoundError if they are not there, BlobStoreError if they cannot be had now."""
         ...
 
     def delete(self, team: int, sha256: str) -> None:
-        """Delete bytes; nothing if they are not there. Raises StoreError if they cannot be deleted now."""
+        """Delete bytes; nothing if they are not there. Raises BlobStoreError if they cannot be deleted now."""
         ...
+
+
+class WatchedBlobs:
+    """Blobs that notice whether they can be used."""
+
+    def __init__(self, blobs: BlobStore) -> None:
+        """Use nothing yet."""
+        self._blobs = blobs
+        self.is_usable = True
+        """Whether they could be used when somebody tried last."""
+
+    def put(self, team: int, sha256: str, data: bytes) -> None:
+        """As `BlobStore.put`."""
+        self._noticed(lambda: self._blobs.put(team, sha256, data))
+
+    def get(self, team: int, sha256: str) -> bytes:
+        """As `BlobStore.get`."""
+        return self._noticed(lambda: self._blobs.get(team, sha256))
+
+    def delete(self, team: int, sha256: str) -> None:
+        """As `BlobStore.delete`."""
+        self._noticed(lambda: self._blobs.delete(team, sha256))
+
+    def check(self) -> None:
+        """Try to read, so that what is set up wrong is in the log before somebody needs it."""
+        with suppress(NotFoundError, BlobStoreError):
+            self.get(0, "0" * 64)
+
+    def _noticed(self, use: Callable[[], _T]) -> _T:
+        try:
+            found = use()
+        except BlobStoreError as error:
+            self.is_usable = False
+            _log.warning("%s", error)
+            raise
+        except NotFoundError:
+            self.is_usable = True
+            raise
+        self.is_usable = True
+        return found
 
 
 def open_blobs(place: str) -> BlobStore:
     """The blobs at a path, or at `s3://bucket/prefix`.
 
     The credentials and the endpoint of S3 come from the usual variables (`AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`,
-    `AWS_REGION`, `AWS_ENDPOINT_URL`). Raises StoreError if a folder cannot be made.
+    `AWS_REGION`, `AWS_ENDPOINT_URL`). Raises BlobStoreError if a folder cannot be made.
     """
     if place.startswith("s3://"):
         from turnlog.hub.blobs.s3 import S3Blobs
@@ -48,7 +102,7 @@ class FolderBlobs:
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as error:
-            raise StoreError(f"cannot make the folder of blobs {folder}: {error.strerror}") from error
+            raise BlobStoreError(f"cannot make the folder of blobs {folder}: {error.strerror}") from error
         self._folder = folder
 
     def put(self, team: int, sha256: str, data: bytes) -> None:
@@ -69,7 +123,7 @@ class FolderBlobs:
                         Path(file.name).unlink()
                     raise
         except OSError as error:
-            raise StoreError(f"cannot write a blob to {self._folder}: {error.strerror}") from error
+            raise BlobStoreError(f"cannot write a blob to {self._folder}: {error.strerror}") from error
 
     def get(self, team: int, sha256: str) -> bytes:
         """The bytes of a file."""
@@ -78,14 +132,14 @@ class FolderBlobs:
         except FileNotFoundError as error:
             raise NotFoundError(f"there is no blob {sha256}") from error
         except OSError as error:
-            raise StoreError(f"cannot read a blob of {self._folder}: {error.strerror}") from error
+            raise BlobStoreError(f"cannot read a blob of {self._folder}: {error.strerror}") from error
 
     def delete(self, team: int, sha256: str) -> None:
         """Delete a file."""
         try:
             self._path(team, sha256).unlink(missing_ok=True)
         except OSError as error:
-            raise StoreError(f"cannot delete a blob of {self._folder}: {error.strerror}") from error
+            raise BlobStoreError(f"cannot delete a blob of {self._folder}: {error.strerror}") from error
 
     def _path(self, team: int, sha256: str) -> Path:
         return self._folder / str(team) / sha256[:2] / sha256

@@ -9,7 +9,9 @@ import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError
 from obstore.store import S3Store
 
-from turnlog.errors import NotFoundError, StoreError
+from turnlog import paths
+from turnlog.errors import NotFoundError
+from turnlog.hub.blobs import BlobStoreError
 
 _SECONDS: Final = "10s"
 """How long a request may take: whoever pushes tries again later."""
@@ -19,13 +21,16 @@ class S3Blobs:
     """Blobs as objects `<team>/<SHA-256>` below a prefix."""
 
     def __init__(self, place: str) -> None:
-        """Open nothing yet. `place` is `s3://bucket/prefix`."""
+        """Connect to nothing yet. `place` is `s3://bucket/prefix`. Raises BlobStoreError."""
         self._place = place
-        self._store = S3Store.from_url(
-            place,
-            client_options={"allow_http": True, "timeout": _SECONDS, "connect_timeout": "3s"},
-            retry_config={"max_retries": 1},
-        )
+        try:
+            self._store = S3Store.from_url(
+                place,
+                client_options={"allow_http": True, "timeout": _SECONDS, "connect_timeout": "3s"},
+                retry_config={"max_retries": 1},
+            )
+        except (BaseError, ValueError) as error:
+            raise self._failed("open", error) from error
 
     def put(self, team: int, sha256: str, data: bytes) -> None:
         """Write an object, if it is not there."""
@@ -52,5 +57,14 @@ class S3Blobs:
         except (BaseError, OSError) as error:
             raise self._failed("delete", error) from error
 
-    def _failed(self, what: str, error: Exception) -> StoreError:
-        return StoreError(f"cannot {what} a blob of {self._place}: {' '.join(str(error).split())[:300]}")
+    def _failed(self, what: str, error: Exception) -> BlobStoreError:
+        reason = " ".join(str(error).partition("Debug source")[0].split())
+        # A store may answer with the key that it does not know.
+        for key in filter(None, map(paths.variables().get, _KEYS)):
+            reason = reason.replace(key, "…")
+        # Without one, the credentials of the machine are asked for, which few have: the reason says nothing of a key.
+        hint = "" if paths.is_set("AWS_ACCESS_KEY_ID") else "; AWS_ACCESS_KEY_ID is not set"
+        return BlobStoreError(f"cannot {what} a blob of {self._place}: {reason[:300]}{hint}")
+
+
+_KEYS: Final = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_TOKEN", "AWS_ACCESS_KEY_ID")

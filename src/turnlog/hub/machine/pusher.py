@@ -15,7 +15,7 @@ from typing import Final
 
 import msgspec
 
-from turnlog.errors import NotFoundError
+from turnlog.errors import NotFoundError, StoreBusyError
 from turnlog.hub.machine.client import BehindError, HubClient, HubRefusedError, pack
 from turnlog.hub.machine.leaving import Leaving, Sieve
 from turnlog.hub.machine.levels import Level, Levels
@@ -81,6 +81,7 @@ class StorePusher:
         self._most_messages = MANY_MESSAGES
         self._asked: tuple[FeedPosition, tuple[str, ...]] | None = None
         """After which position the hub asked last for the messages of which sessions."""
+        self._outgoing_failed: StoreBusyError | None = None
 
     def push(self, on_batch: Callable[[PushReport], None] = lambda _: None) -> PushReport:
         """Send everything that has changed.
@@ -117,6 +118,8 @@ class StorePusher:
                 _add(report, leaving, set(accepted.refused))
                 on_batch(report)
                 self._push_outgoing(report)
+        if self._outgoing_failed is not None:
+            raise self._outgoing_failed
         return report
 
     def _again(self, after: FeedPosition, error: BehindError | CopiesNeededError | HubRefusedError) -> FeedPosition:
@@ -265,7 +268,19 @@ class StorePusher:
         self._state.note_sent(sent, withdrawn.values())
 
     def _push_outgoing(self, report: PushReport) -> None:
-        """Send log files and large contents of batches that the hub has."""
+        """Send log files and large contents of batches that the hub has.
+
+        Where the hub cannot keep them now, messages go on without them, and the error is kept for the end.
+        """
+        if self._outgoing_failed is not None:
+            return
+        try:
+            self._push_archives(report)
+            self._push_contents(report)
+        except StoreBusyError as error:
+            self._outgoing_failed = error
+
+    def _push_archives(self, report: PushReport) -> None:
         paths = self._state.archives()
         for start in range(0, len(paths), _PATHS_AT_ONCE):
             some = paths[start : start + _PATHS_AT_ONCE]
@@ -273,7 +288,6 @@ class StorePusher:
             for pieces in _together(self._archived(some, have, report)):
                 self._client.push_archived(pieces)
             self._state.drop_archives(some)
-        self._push_contents(report)
 
     def _archived(self, paths: Sequence[str], have: ArchivedSizes, report: PushReport) -> Generator[ArchivedBytes]:
         """The bytes of these files that the hub lacks, in pieces."""

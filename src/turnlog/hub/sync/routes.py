@@ -20,7 +20,7 @@ from starlette.routing import Route
 
 from turnlog import __version__
 from turnlog.errors import ConflictError, NotFoundError, StoreBusyError, StoreError
-from turnlog.hub.blobs import BlobStore
+from turnlog.hub.blobs import NO_BLOBS, BlobStore, BlobStoreError
 from turnlog.hub.callers import Caller, require_scope
 from turnlog.hub.people.rules import HighestLevel, is_above
 from turnlog.hub.sync.admission import SendingMachine, admit, placed
@@ -128,6 +128,8 @@ def _with_errors(endpoint: _Endpoint) -> _Endpoint:
         except WrongRowsError:
             # What the database says may have values of the row.
             return _error(422, "a row is not as the tables have it")
+        except BlobStoreError:
+            return _error(503, NO_BLOBS, {"Retry-After": "5"})
         except StoreError:
             return _error(503, "the database cannot be used just now", {"Retry-After": "5"})
         except (WrongBatchError, msgspec.ValidationError, msgspec.DecodeError, ValueError) as error:

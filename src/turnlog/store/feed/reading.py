@@ -120,6 +120,12 @@ def archived_sizes(connection: Connection, paths: Collection[str]) -> ArchivedSi
     return ArchivedSizes({path: (generation, end) for path, generation, end in rows})
 
 
+def stored_blobs(connection: Connection, hashes: Collection[str]) -> set[str]:
+    """Those of these SHA-256 of large contents that a store has."""
+    query = "SELECT 1 FROM blobs WHERE sha256 = ?"
+    return {each for each in hashes if connection.execute(query, (bytes.fromhex(each),)).fetchone() is not None}
+
+
 def projects_of_sources(connection: Connection, keys: Collection[int]) -> dict[int, set[str | None]]:
     """Source -> the paths of the projects of all sessions of which it says something; None for a session without."""
     found: dict[int, set[str | None]] = {key: set() for key in keys}
