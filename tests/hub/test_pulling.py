@@ -113,6 +113,18 @@ def test_where_the_longer_copy_is_below_full_the_whole_one_is_written_and_the_ot
     assert (every.exit_code, len(list((tmp_path / "every").rglob("s1.jsonl")))) == (0, 1)
 
 
+def test_where_somebody_else_was_first_with_the_id_the_own_one_is_named(
+    tmp_path: Path, hub: HubProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tower, laptop = Box(tmp_path, hub, "tower", user="ben"), machine(tmp_path, hub, "laptop")
+    for box in (tower, laptop):
+        log(box, "/app", "s1", "one", "two")
+        box.sync()
+        box.push()
+    code, said, _ = pull(laptop, monkeypatch)
+    assert (code, "; on the hub, yours is claude-code:s1~ana" in said) == (3, True)
+
+
 def test_a_file_of_windows_has_its_place_here() -> None:
     root = "ana/laptop:C:\\Users\\ana\\.claude"
     source = Source(agent="claude-code", path=f"{root}\\projects\\a\\s1.jsonl", root=root)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,6 +18,10 @@ from support.toy_store import ToyStore
 from turnlog.hub.machine.client import HubClient
 from turnlog.hub.machine.pusher import StorePusher
 from turnlog.hub.machine.state import HubConnection, MachineState
+from turnlog.store.feed import taking
+from turnlog.store.feed.reading import read_batch, snapshot
+from turnlog.store.feed.values import FeedPosition
+from turnlog.sync.syncer import sync
 
 TEXT = "walnut " * 20_000
 SAID = b'{"kind":"text","id":"u1","message":"u1","role":"user","text":"%b"}\n' % TEXT.encode()
@@ -107,3 +112,24 @@ def test_a_log_file_that_the_hub_cannot_write_is_an_answer(pushed: Pushed) -> No
     assert answer.status_code == 409
     assert "File name too long" in answer.json()["error"]["message"]
     assert name not in answer.text
+
+
+def test_a_session_with_another_id_here_is_resumed_by_that_of_its_agent(new_hub: Hub, tmp_path: Path) -> None:
+    own = "7d1f6a52-3a70-4a57-9d0c-0b4b6f0a1c11"
+    log = tmp_path / "claude" / "projects" / "-app" / f"{own}.jsonl"
+    log.parent.mkdir(parents=True)
+    prompt = {"type": "user", "uuid": "u1", "sessionId": own, "cwd": "/app", "version": "2.1.0"}
+    log.write_text(json.dumps({**prompt, "message": {"role": "user", "content": "hello"}}) + "\n")
+    sync(tmp_path / "turnlog.db", roots=[tmp_path / "claude"])
+    with snapshot(tmp_path / "turnlog.db") as connection:
+        batch = read_batch(connection, FeedPosition())
+    assert batch is not None
+    scopes = {"name": "machine", "scopes": ["read", "push"]}
+    for name in ("Ana", "Ben"):
+        token = new_hub.browser(name).post("/hub/v1/tokens", json=scopes).json()["token"]
+        machine = new_hub.client(token)
+        assert machine.post("/hub/v1/batches?store=s", content=taking.encode(batch)).status_code == 200
+        (item,) = machine.get("/api/sessions").json()["items"]
+        assert item["id"].endswith(f"~{new_hub.ids[name]}") == (name == "Ben")
+        shown = machine.get(f"/api/sessions/{item['id']}").json()["session"]
+        assert shown["resume"]["command"] == ["claude", "--resume", own]

@@ -315,7 +315,7 @@ def pull(session_id: str | None, is_all: bool, folder: Path | None, store_path: 
         if session_id is not None:
             if ":" not in session_id:
                 raise NotFoundError("name the session with its agent, as `turnlog sessions` lists it")
-            _pull(client, session_id, folder)
+            _pull_one(client, session_id, folder)
             return
         sessions, failed = client.sessions_with_logs(), Counter[type[TurnlogError]]()
         for each in sessions:
@@ -329,6 +329,17 @@ def pull(session_id: str | None, is_all: bool, folder: Path | None, store_path: 
         raise ConflictError(f"{failed[ConflictError]} {of_all} differ from what is here")
     if failed[NotFoundError]:
         raise NotFoundError(f"of {failed[NotFoundError]} {of_all}, nothing was written")
+
+
+def _pull_one(client: HubClient, session_id: str, folder: Path | None) -> None:
+    """Pull a session. Where the person's own has another id there, as somebody else was first, the error names it."""
+    try:
+        _pull(client, session_id, folder)
+    except NotFoundError as error:
+        own = [plain(each) for each in client.sessions_with_logs() if each.startswith(f"{session_id}~")]
+        if not own:
+            raise
+        raise NotFoundError(f"{error}; on the hub, yours is {' or '.join(own)}") from error
 
 
 def _pull(client: HubClient, session_id: str, folder: Path | None) -> None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
+
 from turnlog.model import Session
 from turnlog.runs.resuming import folder_problem, resume_of
 from turnlog.runs.states import session_states
 from turnlog.server.prompts import Prompts
 from turnlog.server.responses import ResumeCommand, SessionItem
 from turnlog.store.base import Store
+from turnlog.store.feed.owners import agents_own_id
 from turnlog.store.session_state import SessionState
 
 
@@ -43,7 +46,7 @@ class SessionItems:
         ]
 
     def _resume(self, session: Session) -> ResumeCommand | None:
-        command = resume_of(session)
+        command = resume_of(session if self._are_here else _as_pushed(session))
         if command is None:
             return None
         problem = folder_problem(session) if self._are_here else None
@@ -60,3 +63,9 @@ class SessionItems:
             return state
         request, since = requests[0]
         return SessionState("waiting", "approval", detail=request.tool_name, since=since, doing=state.doing)
+
+
+def _as_pushed(session: Session) -> Session:
+    """The session as its agent knows it: a hub may have it under another id."""
+    own = agents_own_id(session.external_id)
+    return session if own == session.external_id else msgspec.structs.replace(session, external_id=own)

@@ -6,6 +6,7 @@ own id behind it, so that nobody is kept out and nobody's session is written ove
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -63,6 +64,15 @@ def with_own_ids(connection: Connection, batch: FeedBatch, user: str) -> OwnIds:
         stored_as |= {session_id: name for name, session_id in wanted.items() if session_id not in taken}
         number += 1
     return OwnIds(renamed(batch, stored_as), stored_as)
+
+
+_ENDINGS: Final = re.compile(r"(~u-[0-9a-f]{16}(~[0-9]+)?|~m-[0-9a-f]{16})+\Z")
+"""What a hub puts behind an id: its person, or its machine where copies of a session part (`copies`)."""
+
+
+def agents_own_id(external_id: str) -> str:
+    """The id that a session of a hub has on the machine that pushed it."""
+    return _ENDINGS.sub("", external_id)
 
 
 def _ids_of(batch: FeedBatch) -> set[str]:
