@@ -14,6 +14,7 @@ from support.browser_visit import SECONDS, wait_until
 from support.hubs import hub, listening, save_counted, save_session
 from support.postgres_stores import PostgresDatabases
 from turnlog.hub import contexts
+from turnlog.hub.settings import HubSettings, OpenIdSettings
 
 pytestmark = pytest.mark.browser
 
@@ -58,6 +59,21 @@ def assert_whole_on_a_phone(page: Page, table: str) -> None:
     size: tuple[int, int] = page.eval_on_selector(table, "each => [each.scrollWidth, each.clientWidth]")
     assert size[0] <= size[1]
     page.set_viewport_size({"width": 1280, "height": 720})
+
+
+def test_whoever_was_refused_at_the_provider_can_try_again(
+    databases: PostgresDatabases, tmp_path: Path, browser: Browser
+) -> None:
+    errors: list[str] = []
+    openid = OpenIdSettings(issuer="http://127.0.0.1:9", client_id="turnlog", client_secret="x", name="Shop")
+    with hub(databases, tmp_path, HubSettings(openid=openid)) as found, listening(found) as base:
+        page = opened(browser, errors)
+        page.goto(f"{base}/sign-in/openid/callback?error=access_denied")
+        expect(page.get_by_role("alert").first).to_contain_text("this was refused where you sign in")
+        assert_usable(page)
+        page.get_by_role("link", name="Sign in with Shop").click()
+        expect(page.get_by_role("alert").first).to_contain_text("does not answer")
+    assert errors == []
 
 
 def test_people_join_connect_and_share_in_the_browser(

@@ -134,8 +134,32 @@ def test_an_answer_that_is_not_ours_signs_nobody_in(
             assert browser.get(back, follow_redirects=False).status_code == 303
             browser = found.client()
             browser.cookies.update(cookies)
-        assert browser.get(back, follow_redirects=False).status_code == 403
+        answer = browser.get(back, follow_redirects=False)
+        reason = "failed" if change == "code" else "ended"
+        assert (answer.status_code, answer.headers["location"]) == (303, f"/sign-in?reason={reason}")
         assert browser.get("/hub/v1/me").status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [("error=access_denied", "refused"), ("error=access_denied&state=x", "refused"), ("error=server_error", "failed")],
+)
+def test_who_is_refused_at_the_provider_is_back_at_the_page_of_signing_in(
+    said: str, reason: str, databases: PostgresDatabases, tmp_path: Path, issuer: str
+) -> None:
+    with hub_with(databases, tmp_path, issuer) as found:
+        browser = found.client()
+        browser.get("/sign-in/openid", follow_redirects=False)
+        answer = browser.get(f"/sign-in/openid/callback?{said}", follow_redirects=False)
+        assert (answer.status_code, answer.headers["location"]) == (303, f"/sign-in?reason={reason}")
+        # She changes her mind.
+        assert browser.get(go(browser), follow_redirects=False).headers["location"] == "/sign-in?reason=not-invited"
+
+
+def test_a_provider_that_is_away_is_said_on_the_page(databases: PostgresDatabases, tmp_path: Path) -> None:
+    with hub_with(databases, tmp_path, "http://127.0.0.1:9") as found:
+        answer = found.client().get("/sign-in/openid", follow_redirects=False)
+    assert (answer.status_code, answer.headers["location"]) == (303, "/sign-in?reason=away")
 
 
 def test_a_token_for_another_client_is_refused(databases: PostgresDatabases, tmp_path: Path, issuer: str) -> None:
@@ -144,7 +168,7 @@ def test_a_token_for_another_client_is_refused(databases: PostgresDatabases, tmp
         back = go(browser)
         openid = found.app.state.hub.openid
         openid._settings = OpenIdSettings(issuer=issuer, client_id="another", client_secret="secret")
-        assert browser.get(back, follow_redirects=False).status_code == 403
+        assert browser.get(back, follow_redirects=False).headers["location"] == "/sign-in?reason=failed"
 
 
 def test_a_proxy_is_believed_only_from_its_address(databases: PostgresDatabases, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ A person is who the provider says by `sub`; an address of mail decides nothing.
 from __future__ import annotations
 
 import secrets
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias
 
 import httpx2
 import msgspec
@@ -31,8 +31,18 @@ _LEEWAY_SECONDS: Final = 60
 """How wrong the clocks of hub and provider may be."""
 
 
+Reason: TypeAlias = Literal["refused", "ended", "failed", "away"]
+"""Why nobody was signed in: the person or the provider said no, the attempt is another one, the answer is not right,
+the provider does not answer."""
+
+
 class OpenIdError(Exception):
-    """Signing in with the provider failed."""
+    """Signing in with the provider failed. The message is for the hub's log."""
+
+    def __init__(self, message: str, reason: Reason) -> None:
+        """Keep the reason, which the page puts into words."""
+        super().__init__(message)
+        self.reason: Reason = reason
 
 
 class _Provider(msgspec.Struct):
@@ -80,14 +90,18 @@ class OpenId:
 
     async def finish(self, answer: dict[str, str], cookie: str, callback: str) -> tuple[Identity, str | None]:
         """Who has signed in, and the invitation that they came with. Raises OpenIdError."""
+        # Not every provider sends the state with a refusal, and it opens nothing.
+        if "error" in answer:
+            is_refused = answer["error"] == "access_denied"
+            raise OpenIdError(f"the provider answers {answer['error'][:100]}", "refused" if is_refused else "failed")
         kept = await run_in_threadpool(self._kept.redeem, cookie, "attempt") if cookie else None
         if kept is None or kept.data is None:
-            raise OpenIdError("this sign-in is too old, or was begun in another browser: begin again")
+            raise OpenIdError("a sign-in is too old, or was begun in another browser", "ended")
         attempt = msgspec.json.decode(kept.data, type=_Attempt)
         if not secrets.compare_digest(answer.get("state", "").encode(), attempt.state.encode()):
-            raise OpenIdError("this answer belongs to another sign-in: begin again")
+            raise OpenIdError("an answer belongs to another sign-in", "ended")
         if "code" not in answer:
-            raise OpenIdError("the provider did not sign you in")
+            raise OpenIdError("the provider answers without a code", "failed")
         provider = await self._discover()
         try:
             async with self._client(callback) as client:
@@ -97,7 +111,7 @@ class OpenId:
                 keys = (await client.request("GET", provider.jwks_uri, withhold_token=True)).raise_for_status().json()
             claims = _claims(token.get("id_token", ""), keys, provider, self._settings.client_id, attempt.nonce)
         except (AuthlibBaseError, JoseError, httpx2.HTTPError, ValueError) as error:
-            raise OpenIdError(f"the provider's answer cannot be used: {type(error).__name__}") from error
+            raise OpenIdError(f"the provider's answer cannot be used: {type(error).__name__}", "failed") from error
         name = claims.get("name") or claims.get("preferred_username") or claims.get("email") or claims["sub"]
         identity = Identity(
             provider=provider.issuer, subject=str(claims["sub"]), name=str(name)[:200], email=claims.get("email")
@@ -123,9 +137,9 @@ class OpenId:
                     found = (await client.get(address)).raise_for_status()
                 provider = msgspec.json.decode(found.content, type=_Provider)
             except (httpx2.HTTPError, msgspec.DecodeError) as error:
-                raise OpenIdError(f"the provider does not answer: {type(error).__name__}") from error
+                raise OpenIdError(f"the provider does not answer: {type(error).__name__}", "away") from error
             if provider.issuer.rstrip("/") != self._settings.issuer.rstrip("/"):
-                raise OpenIdError("the provider says that it is another one")
+                raise OpenIdError("the provider says that it is another one", "away")
             self._provider = provider
         return self._provider
 

@@ -98,6 +98,16 @@ async function join() {
     "The link works once. Your sessions stay yours: nobody else sees one until you show it.", { class: "quiet" }));
 }
 
+/** Why somebody is here again. */
+const REASONS = {
+  __proto__: null,
+  "not-invited": "You are known, but in no team of this hub: ask for an invitation.",
+  refused: "You were not signed in: this was refused where you sign in. You can try again.",
+  ended: "You were not signed in: this sign-in is too old, or was begun in another browser. Begin again.",
+  failed: "You were not signed in: the hub cannot use the answer of where you sign in. Its log has the reason.",
+  away: "You were not signed in: where you sign in does not answer. Try again in a moment.",
+};
+
 async function signIn() {
   const redeem = async ({ code }) => {
     await ask("POST", "/hub/v1/sign-in", { code: /code=([\w-]+)$/.exec(code.trim())?.[1] ?? code.trim() });
@@ -113,10 +123,10 @@ async function signIn() {
       return;
     }
   }
-  const refused = new URLSearchParams(location.search).get("reason") === "not-invited";
+  const reason = REASONS[new URLSearchParams(location.search).get("reason")];
   show(
     "Sign in to turnlog",
-    refused ? text("You are known, but in no team of this hub: ask for an invitation.", { role: "alert" }) : null,
+    reason ? text(reason, { role: "alert" }) : null,
     await provider(""),
     form("Sign in", [field("Link from a browser that is signed in", { name: "code", required: true })], redeem),
     text("A browser of yours makes such a link under Team. Whoever runs the hub: turnlog hub sign-in NAME.", {

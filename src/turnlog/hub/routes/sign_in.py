@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Request
@@ -17,10 +18,13 @@ from turnlog.hub.openid import OpenIdError
 from turnlog.hub.people.secrets import Secret
 from turnlog.hub.people.teams import User
 from turnlog.hub.routes.base import JSON, Body, CallerOf, HubOf, HubState, Name, UserOf, refuse_guesses
+from turnlog.plain_text import one_line
 from turnlog.server.context import write
 from turnlog.server.openapi import responds_with
 
 router = APIRouter(default_response_class=Response, prefix="/hub/v1", tags=["signing in"])
+
+_log = logging.getLogger(__name__)
 
 BROWSER_SECONDS: Final = 30 * 24 * 3600
 
@@ -172,7 +176,7 @@ async def go_to_provider(request: Request, hub: HubOf, code: str | None = None) 
     try:
         address, state = await hub.openid.begin(hub.address(request, CALLBACK), code)
     except OpenIdError as error:
-        raise HTTPException(503, str(error)) from error
+        return _not_signed_in(error)
     response = RedirectResponse(address, 303)
     _set_cookie(response, hub, request, _STATE_COOKIE, state, seconds=SIGN_IN_SECONDS)
     return _secret(response)
@@ -189,7 +193,7 @@ async def come_back(request: Request, hub: HubOf) -> Response:
         )
     except OpenIdError as error:
         await run_in_threadpool(refuse_guesses, request, hub)
-        raise HTTPException(403, str(error)) from error
+        return _not_signed_in(error)
 
     def sign() -> Response:
         people = hub.people
@@ -207,6 +211,12 @@ async def come_back(request: Request, hub: HubOf) -> Response:
         return _secret(response)
 
     return await run_in_threadpool(sign)
+
+
+def _not_signed_in(error: OpenIdError) -> Response:
+    """Back to the page of signing in, which says why: nobody but a browser asks these addresses."""
+    _log.warning("nobody was signed in: %s", one_line(str(error)))
+    return _secret(RedirectResponse(f"/sign-in?reason={error.reason}", 303))
 
 
 _STATE_COOKIE: Final = "turnlog_attempt"
