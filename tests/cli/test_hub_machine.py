@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import platform
 import sys
 from collections.abc import Iterator
 from functools import partial
@@ -99,6 +100,11 @@ def test_a_level_is_chosen_and_log_files_come_back(place: tuple[HubProcess, str]
     call("hub", "pull", "toy:p", "--to", str(tmp_path / "pulled"), *store)
     (file,) = [path for path in (tmp_path / "pulled").rglob("*") if path.is_file()]
     assert file.read_bytes() == (toy.home / "p.log").read_bytes()
+    file.unlink()
+    assert call("hub", "pull", "p", "--to", str(tmp_path / "pulled"), *store).exit_code == 0
+    assert file.read_bytes() == (toy.home / "p.log").read_bytes()
+    unknown = call("hub", "pull", "nothing", *store)
+    assert (unknown.exit_code, "no session of yours that begins with nothing" in unknown.output) == (3, True)
     assert call("hub", "pull", *store).exit_code == 2
     everything = tmp_path / "everything"
     assert call("hub", "pull", "--all", "--to", str(everything), *store).exit_code == 0
@@ -122,6 +128,9 @@ def test_a_new_machine_reads_its_logs_before_it_sends_or_says_how_far_it_is(
     log = home / ".claude" / "projects" / "-home-ada-shop" / f"{SESSION}.jsonl"
     log.parent.mkdir(parents=True)
     log.write_text(claude_line(0, "mend the till"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(platform, "node", lambda: "vm")  # which another machine has
+        assert "called vm; --name NAME gives this one a name of its own" in call("hub", "connect", place[0].url).output
     assert "--name NAME" not in call("hub", "connect", place[0].url, "--name", "new").output
     assert call("hub", "push", "--dry-run", "--no-sync").exit_code == 3
     plan = msgspec.json.decode(call("hub", "push", "--dry-run", "--json").stdout)
@@ -161,7 +170,7 @@ def test_subagents_are_counted_apart(place: tuple[HubProcess, str], home: Path) 
         (log.with_suffix("") / "subagents" / f"agent-{name}.jsonl").write_text(json.dumps(record) + "\n")
     connected = call("hub", "connect", place[0].url, "--name", "vm").output  # which another machine has
     assert "machine vm (2)" in connected
-    assert "Another machine of yours is called vm; --name NAME" in connected
+    assert "Another machine of yours is called vm; if that was this one, remove it on the hub's page" in connected
     assert "3 messages of 1 session and 2 subagents would be sent" in call("hub", "push", "--dry-run").output
     assert "Sent 3 messages of 1 session and 2 subagents." in call("hub", "push", "--yes").output
 

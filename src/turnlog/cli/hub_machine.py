@@ -44,6 +44,7 @@ def connect(url: str, name: str | None, store_path: Path) -> None:
     from turnlog.hub.machine.client import HubClient
     from turnlog.hub.machine.state import HubConnection, MachineState
 
+    is_chosen = name is not None
     with HubClient(url) as client:
         name = name or platform.node() or "machine"
         device = client.begin_device(name, platform.system().lower())
@@ -63,9 +64,9 @@ def connect(url: str, name: str | None, store_path: Path) -> None:
         state.connect(connection)
     click.echo(f"Connected as {plain(connection.who())}.")
     if connection.machine_name != name:
-        click.echo(
-            f"Another machine of yours is called {plain(name)}; --name NAME gives this one a name of its own.", err=True
-        )
+        known = f"Another machine of yours is called {plain(name)}"
+        again = "if that was this one, remove it on the hub's page Team, and connect again"
+        click.echo(f"{known}; {again if is_chosen else '--name NAME gives this one a name of its own'}.", err=True)
     click.echo("`turnlog hub push` shows what would leave this machine, and sends it.", err=True)
 
 
@@ -313,9 +314,7 @@ def pull(session_id: str | None, is_all: bool, folder: Path | None, store_path: 
         connection = state.connection()
     with HubClient(connection.url, connection.token) as client:
         if session_id is not None:
-            if ":" not in session_id:
-                raise NotFoundError("name the session with its agent, as `turnlog sessions` lists it")
-            _pull_one(client, session_id, folder)
+            _pull_one(client, session_id if ":" in session_id else _begins_with(client, session_id), folder)
             return
         sessions, failed = client.sessions_with_logs(), Counter[type[TurnlogError]]()
         for each in sessions:
@@ -329,6 +328,19 @@ def pull(session_id: str | None, is_all: bool, folder: Path | None, store_path: 
         raise ConflictError(f"{failed[ConflictError]} {of_all} differ from what is here")
     if failed[NotFoundError]:
         raise NotFoundError(f"of {failed[NotFoundError]} {of_all}, nothing was written")
+
+
+def _begins_with(client: HubClient, text: str) -> str:
+    """The session of this person's whose id, without its agent, begins so. Raises NotFoundError."""
+    found = [each for each in client.sessions_with_logs() if each.partition(":")[2].startswith(text)]
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise NotFoundError(
+            f"the hub has log files of no session of yours that begins with {plain(text)};"
+            " name one of somebody else with its agent: claude-code:ID"
+        )
+    raise NotFoundError(f"several of your sessions begin with {plain(text)}: {', '.join(map(plain, found))}")
 
 
 def _pull_one(client: HubClient, session_id: str, folder: Path | None) -> None:
