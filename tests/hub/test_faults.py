@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import random
 import subprocess
@@ -14,6 +15,8 @@ import psycopg
 from support.hub_double import hub_process
 from support.postgres_stores import PostgresDatabases
 from support.toy_store import ToyStore
+from turnlog.hub.machine.client import HubClient
+from turnlog.hub.machine.pusher import StorePusher
 from turnlog.hub.machine.state import HubConnection, MachineState
 from turnlog.store import open_store
 
@@ -22,6 +25,8 @@ import sys
 from pathlib import Path
 from turnlog.hub.machine import pusher
 from turnlog.hub.machine.client import HubClient
+from turnlog.hub.machine.client import HubClient
+from turnlog.hub.machine.pusher import StorePusher
 from turnlog.hub.machine.state import MachineState
 
 pusher.MANY_MESSAGES = 40
@@ -30,6 +35,22 @@ with MachineState(Path(sys.argv[1])) as state:
     with HubClient(connection.url, connection.token, seconds=60) as client:
         pusher.StorePusher(Path(sys.argv[1]), state, client).push()
 """
+
+HALF = """
+import http.client, sys, time
+
+send = http.client.HTTPConnection.send
+
+def half(self, data):
+    if len(data) < 40_000:
+        return send(self, data)
+    send(self, data[: len(data) // 2])
+    open(f"{sys.argv[1]}.half", "w").close()
+    time.sleep(600)
+
+http.client.HTTPConnection.send = half
+"""
+"""Before a push: of the first large content, half is sent."""
 
 SAID = b'{"kind":"text","id":"%b","message":"%b","role":"user","text":"%b"}\n'
 
@@ -45,10 +66,11 @@ def fill(toy: ToyStore, sessions: int, messages: int) -> None:
     toy.read(*[f"s{session}.log" for session in range(sessions)])
 
 
-def start_push(store_path: Path) -> subprocess.Popen[bytes]:
+def start_push(store_path: Path, before: str = "") -> subprocess.Popen[bytes]:
     source = Path(__file__).parents[2] / "src"
     environment = {**os.environ, "PYTHONPATH": str(source)}
-    return subprocess.Popen([sys.executable, "-c", PUSH, str(store_path)], env=environment, stderr=subprocess.DEVNULL)
+    command = [sys.executable, "-c", before + PUSH, str(store_path)]
+    return subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
 
 
 def count(url: str, table: str) -> int:
@@ -98,3 +120,30 @@ def test_kills_at_both_ends_lose_and_double_nothing(databases: PostgresDatabases
             assert [each.message for each in here.messages(session_id)] == [
                 each.message for each in there.messages(session_id)
             ]
+
+
+def test_a_machine_that_is_killed_in_the_middle_of_a_large_content_sends_it_again(
+    databases: PostgresDatabases, tmp_path: Path
+) -> None:
+    url, blobs = databases.url(), tmp_path / "blobs"
+    texts = {name: os.urandom(60_000).hex().encode() for name in (b"u1", b"u2")}
+    with ToyStore(tmp_path) as toy:
+        toy.write("s.log", *[SAID % (name, name, text) for name, text in texts.items()])
+        toy.read("s.log")
+    with hub_process(url, str(blobs)) as hub:
+        with MachineState(toy.path) as state:
+            state.connect(HubConnection(hub.url, "ana/laptop", "1", "ana", "laptop"))
+        killed = start_push(toy.path, HALF)
+        until = time.monotonic() + 60
+        while not Path(f"{toy.path}.half").exists():
+            assert killed.poll() is None
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        killed.kill()
+        killed.wait()
+        assert [path for path in blobs.rglob("*") if path.is_file()] == []
+        with MachineState(toy.path) as state, HubClient(hub.url, "ana/laptop", seconds=5) as client:
+            assert StorePusher(toy.path, state, client).push().contents == 2
+    kept = {path.name: path.read_bytes() for path in blobs.rglob("*") if path.is_file()}
+    assert kept == {hashlib.sha256(text).hexdigest(): text for text in texts.values()}
+    assert (count(url, "messages"), count(url, "blobs"), count(url, "blob_claims")) == (2, 2, 0)
