@@ -451,6 +451,8 @@ def _describe_one(hint: Hint) -> str:
 
 def plain_reason(kind: str, message: str, context: Mapping[str, Any]) -> str:
     """Why pydantic refused a value, in plain words: from the type, the text and the context of its error."""
+    if kind.endswith("too_short") and context.get("min_length") == 1:
+        return "is empty"
     words = _REASONS.get(kind)
     return message if words is None else words.format_map(context)
 
@@ -465,6 +467,9 @@ _REASONS: Final = {
     "int_parsing": "expected a whole number",
     "int_type": "expected a whole number",
     "string_type": "expected a text",
+    "float_type": "expected a number",
     "too_short": "expected {min_length} or more",
+    "string_too_short": "expected {min_length} or more characters",
+    "value_error": "{error}",
 }
 """Type of an error -> what to say of it."""

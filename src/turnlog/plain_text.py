@@ -105,8 +105,14 @@ def refuse_controls(name: str) -> str:
     line, or a character that turns its direction.
     """
     if (found := _NOT_IN_NAMES.search(name)) is not None:
-        raise ValueError(f"a name has no control characters: character {found.start() + 1} is U+{ord(found[0]):04X}")
+        raise ValueError(f"no control characters are taken: character {found.start() + 1} is U+{ord(found[0]):04X}")
     return name
+
+
+def refuse_controls_in_text(text: str) -> str:
+    """The same for a text of several lines, such as a note: it may have tabs and ends of lines."""
+    refuse_controls(text.replace("\t", " ").replace("\r", " ").replace("\n", " "))
+    return text
 
 
 _NOT_IN_NAMES = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")

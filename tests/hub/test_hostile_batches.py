@@ -124,6 +124,8 @@ WRONG: tuple[tuple[str, str, object], ...] = (
     ("memberships", "records", b"\xc1"),
     ("memberships", "record_ids", b"W\xc1"),
     ("memberships", "position", 1.5),
+    ("memberships", "position", -(1 << 63)),
+    ("memberships", "position", 1 << 62),
     ("sources", "session_id", "toy:\0s"),
     ("sources", "agent", "../../etc"),
 )

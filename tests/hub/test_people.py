@@ -131,9 +131,9 @@ def test_the_cookie_is_kept_from_scripts_and_other_sites(new_hub: Hub) -> None:
 
 
 def test_machines_of_one_person_have_names_of_their_own(new_hub: Hub) -> None:
-    def join(person: TestClient) -> dict[str, str]:
+    def join(person: TestClient, name: str = "vm") -> dict[str, str]:
         machine = new_hub.client()
-        asked = machine.post("/hub/v1/device", json={"machine": "vm"}).json()
+        asked = machine.post("/hub/v1/device", json={"machine": name}).json()
         assert person.post(f"/hub/v1/device/{asked['user_code']}", json={"allow": True}).status_code == 200
         return machine.post("/hub/v1/device/token", json={"device_code": asked["device_code"]}).json()
 
@@ -144,6 +144,9 @@ def test_machines_of_one_person_have_names_of_their_own(new_hub: Hub) -> None:
     assert new_hub.client(second["access_token"]).get("/hub/v1/me").json()["machine_name"] == "vm (2)"
     assert ana.delete(f"/hub/v1/machines/{first['machine']}").status_code == 204
     assert join(ana)["machine_name"] == "vm"
+    # A name is as long as one may be, also with its number.
+    long = "m" * 200
+    assert [join(ana, long)["machine_name"] for _ in range(2)] == [long, f"{long[:196]} (2)"]
 
 
 def test_a_machine_joins_by_a_code_in_the_browser(new_hub: Hub) -> None:

@@ -57,8 +57,12 @@ class Hub:
 
     def row(self, sql: str, *values: Any) -> Any:
         """A row of the database, read behind the hub's back."""
+        return next(iter(self.rows(sql, *values)), None)
+
+    def rows(self, sql: str, *values: Any) -> list[Any]:
+        """Rows of the database, read behind the hub's back."""
         with psycopg.connect(self.url) as connection:
-            return connection.execute(sql.encode(), values).fetchone()
+            return connection.execute(sql.encode(), values).fetchall()
 
 
 @contextmanager

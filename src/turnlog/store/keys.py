@@ -18,6 +18,11 @@ FIND_MESSAGE = (
 """Ids are unique within an agent, so this looks up each of the few agents, found by skipping along the same index."""
 
 
+def own_messages(connection: sqlite3.Connection) -> str:
+    """What a query of messages by their ids says besides, where several people write: only their own are meant."""
+    return getattr(connection, "own_messages", "")
+
+
 def session_key(connection: sqlite3.Connection, session_id: str) -> int:
     """The key of a session. Raises NotFoundError if it is not stored."""
     key = find_key(connection, session_id)

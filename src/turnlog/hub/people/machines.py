@@ -35,6 +35,9 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     seen_at: datetime | None
 
 
+LONGEST_NAME: Final = 200
+
+
 class DeviceCode(msgspec.Struct, frozen=True):
     """The answer to a machine that wants to join."""
 
@@ -204,7 +207,7 @@ def _free_name(transaction: HubTransaction, team: int, user: str, name: str) -> 
         "SELECT name FROM turnlog.machines WHERE team_key = $1 AND user_id = $2 AND ended_at IS NULL", team, user
     )
     taken = {row[0] for row in rows}
-    names = (f"{name} ({number})" for number in count(2))
+    names = (f"{name[: LONGEST_NAME - len(ending)]}{ending}" for ending in (f" ({number})" for number in count(2)))
     return name if name not in taken else next(each for each in names if each not in taken)
 
 

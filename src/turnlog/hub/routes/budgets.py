@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Annotated, Self
 
 from fastapi import APIRouter, Request
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 from starlette.responses import Response
 
 from turnlog.hub.budgets import Budgets, BudgetScope
 from turnlog.hub.callers import Caller
 from turnlog.hub.routes.base import JSON, AdminOf, Body, HubOf, HubState, PersonOf
+from turnlog.plain_text import refuse_controls
 from turnlog.server.context import write
 from turnlog.server.openapi import responds_with
 
@@ -21,10 +22,10 @@ class BudgetBody(Body):
     """A budget; one of the same scope and subject gets this limit."""
 
     scope: BudgetScope
-    subject: str | None = Field(
+    subject: Annotated[str, AfterValidator(refuse_controls)] | None = Field(
         None, max_length=4096, description="Path of the project, or id of the person; left out for the team."
     )
-    limit: Annotated[float, Field(ge=0.01, le=1e9)] = Field(description="US dollars a month.")
+    limit: Annotated[float, Field(ge=0.01, le=1e9, strict=True)] = Field(description="US dollars a month.")
 
     @model_validator(mode="after")
     def _names_what_it_is_for(self) -> Self:

@@ -28,7 +28,9 @@ class RulesBody(Body):
 
     highest_level: HighestLevel | None = None
     visibility: NewVisibility | None = None
-    retention_days: Days | None = Field(None, description="Null: sessions are kept, however old they are.")
+    retention_days: Annotated[Days, Field(strict=True)] | None = Field(
+        None, description="Null: sessions are kept, however old they are."
+    )
 
 
 class AgreementBody(Body):

@@ -38,7 +38,7 @@ class SharingBody(Body):
 class LinkBody(Body):
     """For how long a link works."""
 
-    days: Annotated[int, Field(ge=1, le=365)] | None = 7
+    days: Annotated[int, Field(ge=1, le=365, strict=True)] | None = 7
     """Null: until it is taken back."""
 
 

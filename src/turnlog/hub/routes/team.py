@@ -35,7 +35,7 @@ class TeamChange(Body):
     """What changes of the team; what is left out stays."""
 
     name: Name | None = None
-    smallest_group: Annotated[int, Field(ge=1, le=1000)] | None = None
+    smallest_group: Annotated[int, Field(ge=1, le=1000, strict=True)] | None = None
 
 
 class NewTeam(Body):

@@ -26,7 +26,7 @@ class NewTokenBody(Body):
 
     name: Name
     scopes: Annotated[frozenset[Scope], Field(min_length=1)] = frozenset({"read"})
-    days: Annotated[int, Field(ge=1, le=3650)] | None = 90
+    days: Annotated[int, Field(ge=1, le=3650, strict=True)] | None = 90
     """Null: without end."""
 
 

@@ -148,6 +148,8 @@ INTEGER: Final = Kind(Annotated[int, Meta(ge=-(1 << 63), le=(1 << 63) - 1)])
 COUNT: Final = Kind(Annotated[int, Meta(ge=0, le=_MOST)])
 """Tokens, nano-dollars, milliseconds, bytes, and how many of something there are."""
 NUMBER: Final = Kind(Annotated[int, Meta(ge=-_MOST, le=_MOST)])
+POSITION: Final = Kind(Annotated[int, Meta(ge=-(1 << 61), le=1 << 61)])
+"""Readers ask for what is before and after one."""
 FLAG: Final = Kind(Annotated[int, Meta(ge=0, le=1)])
 GUESS: Final = Kind(Annotated[int, Meta(ge=0, le=2)])
 """Whether something was inferred; 2 if from less than usual."""
@@ -222,16 +224,16 @@ _COLUMNS: Final[dict[str, tuple[tuple[Kind, str], ...]]] = {
     "blobs": ((HASH, "sha256"), (COUNT, "size"), (TEXT, "media_type?"), (FLAG, "compressed"), (BYTES, "data")),
     "blob_uses": ((HASH, "sha256"), (KEY, "message_key")),
     "memberships": (
-        *((KEY, "session_key message_key source_key?"), (INTEGER, "position"), (COUNT, "generation turn? step?")),
+        *((KEY, "session_key message_key source_key?"), (POSITION, "position"), (COUNT, "generation turn? step?")),
         *((TEXT, "parent_id? parent_record? fate_cause?"), (FATE, "fate"), (FLAG, "copied"), (RECORDS, "records?")),
         (RECORD_IDS, "record_ids?"),
     ),
     "superseded": (
-        *((KEY, "session_key message_key source_key?"), (INTEGER, "position"), (COUNT, "generation turn? step?")),
+        *((KEY, "session_key message_key source_key?"), (POSITION, "position"), (COUNT, "generation turn? step?")),
         *((TEXT, "parent_id? fate_cause?"), (FATE, "fate?"), (RECORDS, "records?")),
     ),
     "events": (
-        *((KEY, "session_key source_key?"), (INTEGER, "position"), (ID, "external_id"), (WORD, "type")),
+        *((KEY, "session_key source_key?"), (POSITION, "position"), (ID, "external_id"), (WORD, "type")),
         *((TEXT, "kind? record_id? parent_id?"), (FLAG, "known"), (TIME, "created_at?")),
         *((COUNT, "generation length? start?"), (EVENT, "body?"), (DATA, "data?")),
     ),

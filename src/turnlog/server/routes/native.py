@@ -6,6 +6,7 @@ Bodies are the model's own values. Saving the same again changes nothing.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Annotated, NoReturn, TypeVar
 
 import msgspec
@@ -14,6 +15,7 @@ from starlette.responses import Response
 
 from turnlog.model import Ownership
 from turnlog.model.codec import encode
+from turnlog.plain_text import refuse_controls
 from turnlog.server.bodies import read_body
 from turnlog.server.context import Context, ContextOf, context_of, write
 from turnlog.server.errors import InvalidBodyError, InvalidParameterError, judging
@@ -61,6 +63,9 @@ _JSON = [Depends(takes_json)]
 def save_session(request: Request, context: ContextOf, data: BodyOf) -> Response:
     """Create a session (201), or change what is known of it (200)."""
     body = decode(data, SessionBody)
+    _refuse_controls("", body, ("title", "cwd", "git_branch", "git_commit"))
+    if body.ownership is not None:
+        _refuse_controls("ownership.", body.ownership, _OWNERSHIP)
     session_id = f"{body.agent}:{body.external_id}"
     facts = SessionFacts(
         title=body.title,
@@ -94,6 +99,9 @@ def save_session(request: Request, context: ContextOf, data: BodyOf) -> Response
 def save_messages(request: Request, context: ContextOf, session_id: str, data: BodyOf) -> Response:
     """Create messages, or replace those of their ids; their places then."""
     body = decode(data, MessagesBody)
+    for number, message in enumerate(body.messages):
+        if _SEPARATOR in message.id:
+            raise InvalidParameterError(f"messages.{number}.id", "an id has no character U+001F")
     context.require_own(session_id)
     context.store.session(session_id)
     with judging("messages"):
@@ -133,6 +141,7 @@ def put_ownership(request: Request, context: ContextOf, session_id: str, data: B
     """Say whose a session is: user, team, task, machine. What is left out is nobody."""
     context.require_own(session_id)
     given = decode(data, Ownership)
+    _refuse_controls("", given, _OWNERSHIP)
     context.store.change_owner(session_id, context.ownership(given) or given)
     return _item(request, context, session_id)
 
@@ -152,6 +161,21 @@ def _item(request: Request, context: Context, session_id: str) -> Response:
     context.live_topics.wake()
     (item,) = context.items.of([context.store.session(session_id)])
     return write(request, item)
+
+
+_OWNERSHIP = ("user", "team", "task", "machine")
+
+_SEPARATOR = "\x1f"
+"""What no machine may push either: a copy that is searched puts it behind ids."""
+
+
+def _refuse_controls(place: str, body: SessionBody | Ownership, fields: Sequence[str]) -> None:
+    """Raise InvalidParameterError for a name with a control character."""
+    for field in fields:
+        name: str | None = getattr(body, field)
+        if name is not None:
+            with judging(f"{place}{field}"):
+                refuse_controls(name)
 
 
 def decode(data: bytes, kind: type[BodyT]) -> BodyT:

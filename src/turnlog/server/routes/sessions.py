@@ -11,7 +11,7 @@ from starlette.responses import Response
 from turnlog.errors import ConversionError, NotFoundError
 from turnlog.exports import ExportFormat, export_session
 from turnlog.model import Session
-from turnlog.plain_text import refuse_controls
+from turnlog.plain_text import refuse_controls, refuse_controls_in_text
 from turnlog.runs.states import sessions_of_status
 from turnlog.server.context import ContextOf, context_of, not_modified, write
 from turnlog.server.errors import InvalidParameterError, judging
@@ -111,11 +111,11 @@ class AnnotationsBody(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    title: str | None = Field(None, max_length=1000)
+    title: Annotated[str, AfterValidator(refuse_controls)] | None = Field(None, max_length=1000)
     starred: StrictBool = False
     archived: StrictBool = False
     tags: Annotated[tuple[Tag, ...], Field(max_length=100)] = ()
-    note: str | None = Field(None, max_length=100_000)
+    note: Annotated[str, AfterValidator(refuse_controls_in_text)] | None = Field(None, max_length=100_000)
     pins: Annotated[tuple[MessageId, ...], Field(max_length=1000, description="Ids of pinned messages.")] = ()
 
     def to_change(self) -> AnnotationsChange:

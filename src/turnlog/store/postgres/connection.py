@@ -33,6 +33,9 @@ _BEGIN: Final = f"BEGIN; SET LOCAL lock_timeout = '{LOCK_SECONDS}s'; SET LOCAL j
 _PLANNED_ONCE: Final = "SET LOCAL plan_cache_mode = force_generic_plan"
 """With its policies, a query takes longer to plan (3 ms) than to run. The driver prepares what it sent five times."""
 
+WRITER: Final = "turnlog.writer"
+"""The setting that says whose new messages are."""
+
 _VIEWER: Final = re.compile(r"[A-Za-z0-9_:.-]{1,100}")
 
 _TOO_LONG: Final = errors.ProgramLimitExceeded
@@ -117,8 +120,17 @@ class TeamConnection:
         team: int,
         name: str,
         load_outside: Callable[[str], bytes] | None = None,
+        writer: str | None = None,
     ) -> None:
-        """`name` is that of the store, for errors; `load_outside` reads blobs that are beside the database."""
+        """`name` is that of the store, for errors; `load_outside` reads blobs that are beside the database.
+
+        Messages that are written are those of `writer` (id of a person), and are found by their ids only among these.
+        """
+        if writer is not None and not _VIEWER.fullmatch(writer):
+            raise ValueError(f"{writer!r} is nobody's id")
+        self.own_messages = "" if writer is None else f" AND owner = '{writer}'"
+        """What queries of messages by their ids say besides."""
+        self._begin = _BEGIN if writer is None else f"{_BEGIN}; SET LOCAL {WRITER} = '{writer}'"
         self._connection = connection
         self.team = team
         self._name = name
@@ -217,7 +229,7 @@ class TeamConnection:
 
     def begin(self) -> None:
         """Begin a transaction that waits for others only where both write the same rows."""
-        self.run(_BEGIN)
+        self.run(self._begin)
 
     def begin_writing(self) -> None:
         """Begin a transaction, and wait for other writers of the team: they assign numbers of its change sequence."""

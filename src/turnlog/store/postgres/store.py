@@ -88,12 +88,12 @@ class PostgresConnections(Connections):
             self._opened.close()
 
     @contextmanager
-    def _team_connection(self) -> Generator[TeamConnection]:
+    def _team_connection(self, writer: str | None = None) -> Generator[TeamConnection]:
         """A connection that nobody else uses meanwhile."""
         with self.database.connection() as connection:
             load = self.database.load_outside
             load_outside = None if load is None else partial(load, self.team)
-            yield TeamConnection(connection, self.team, self.name, load_outside)
+            yield TeamConnection(connection, self.team, self.name, load_outside, writer)
 
     @contextmanager
     def _snapshot(self) -> Generator[Connection]:
@@ -126,7 +126,7 @@ class PostgresConnections(Connections):
         from turnlog.pricing import price_nanos, price_version
         from turnlog.store.writing.native import NativeSessions
 
-        with self._team_connection() as connection:
+        with self._team_connection(self.viewer) as connection:
             yield NativeSessions(_for_queries(connection), price_nanos, price_version())
 
 

@@ -22,7 +22,7 @@ from turnlog.model import Fate
 from turnlog.store.archive import Archive
 from turnlog.store.connection import Connection, connect, write_transaction
 from turnlog.store.frames import drop_bodies
-from turnlog.store.keys import session_id_of
+from turnlog.store.keys import own_messages, session_id_of
 from turnlog.store.reconcile.fates import BranchTracker
 from turnlog.store.reconcile.lesser_sources import note_stream
 from turnlog.store.reconcile.passes import PASSES, Reconciliation
@@ -268,7 +268,7 @@ class Batch:
             chunk = ids[start : start + _LOOKUP_SIZE]
             rows = self._connection.execute(
                 "SELECT external_id, key FROM messages WHERE agent = ? AND external_id IN"
-                f" ({','.join('?' * len(chunk))})",
+                f" ({','.join('?' * len(chunk))}){own_messages(self._connection)}",
                 (self._transaction.source.agent, *chunk),
             )
             found.update(rows.fetchall())

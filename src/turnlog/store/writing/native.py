@@ -36,7 +36,7 @@ from turnlog.store import bodies
 from turnlog.store.connection import Connection, connect, write_transaction
 from turnlog.store.external_content import BlobLoader
 from turnlog.store.frames import BodyReader
-from turnlog.store.keys import find_key
+from turnlog.store.keys import find_key, own_messages
 from turnlog.store.reconcile.lesser_sources import save_answers
 from turnlog.store.rows import milliseconds
 from turnlog.store.values import CHAT_AGENT, AgentAnswer, SessionFacts
@@ -68,6 +68,7 @@ class NativeSessions:
     def __init__(self, connection: Connection, price: Pricer, price_version: str) -> None:
         """Write over a connection that checks no foreign keys; `price` and its version are as for `Batch`."""
         self._connection = connection
+        self._own = own_messages(connection)
         self._price = price
         self._price_version = price_version
 
@@ -195,7 +196,7 @@ class NativeSessions:
         """External ids of the sessions that contain a message."""
         rows = self._connection.execute(
             f"SELECT s.external_id FROM messages g JOIN {_HELD} m ON m.message_key = g.key"
-            " JOIN sessions s ON s.key = m.session_key WHERE g.agent = ? AND g.external_id = ?",
+            f" JOIN sessions s ON s.key = m.session_key WHERE g.agent = ? AND g.external_id = ?{self._own}",
             (session_id.partition(":")[0], message_id),
         )
         return {name for (name,) in rows}
@@ -250,7 +251,7 @@ class NativeSessions:
         return found
 
     def _stored(self, agent: str, message_id: str) -> Message | None:
-        query = "SELECT key FROM messages WHERE agent = ? AND external_id = ?"
+        query = f"SELECT key FROM messages WHERE agent = ? AND external_id = ?{self._own}"
         row = self._connection.execute(query, (agent, message_id)).fetchone()
         if row is None:
             return None
@@ -264,7 +265,7 @@ class NativeSessions:
         for change in ("memberships SET fate = ?1, changed_seq = ?2", "superseded SET fate = ?1"):
             self._connection.executemany(
                 f"UPDATE {change} WHERE session_key = (SELECT key FROM sessions WHERE agent = ?3 AND external_id = ?4)"
-                " AND message_key = (SELECT key FROM messages WHERE agent = ?3 AND external_id = ?5)",
+                f" AND message_key = (SELECT key FROM messages WHERE agent = ?3 AND external_id = ?5{self._own})",
                 [(Fate.RETRACTED, sequence, agent, name, message_id) for message_id in retracted],
             )
 
@@ -308,7 +309,7 @@ class NativeSessions:
             "SELECT g.external_id, m.position, coalesce(m.turn, 0), coalesce(m.step, 0) FROM json_each(?3) w"
             " CROSS JOIN messages g ON g.agent = ?1 AND g.external_id = w.value"
             f" JOIN {_HELD} m ON m.message_key = g.key JOIN sessions s ON s.key = m.session_key"
-            " WHERE s.agent = ?1 AND s.external_id = ?2",
+            f" WHERE s.agent = ?1 AND s.external_id = ?2{self._own}",
             (*session_id.partition(":")[::2], msgspec.json.encode(message_ids).decode()),
         )
         return {message_id: (position, turn, step) for message_id, position, turn, step in rows}
