@@ -300,6 +300,42 @@ def wait_for(holds: Any) -> None:
         time.sleep(0.02)
 
 
+def test_numbers_of_changes_tell_nothing_of_what_is_hidden(new_hub: Hub) -> None:
+    ana, ben = new_hub.browser("Ana", "owner"), new_hub.browser("Ben")
+    save_session(ana, "hidden", "walnut")
+    save_session(ana, "shown", "walnut")
+    save_session(ana, "linked", "walnut")
+    share = {"visibility": "people", "people": [new_hub.ids["Ben"]]}
+    assert ana.put("/hub/v1/sessions/turnlog:shown/sharing", json=share).status_code == 200
+    address = ana.post("/hub/v1/sessions/turnlog:linked/links", json={}).json()["address"]
+    guest = new_hub.client(**{"X-Turnlog-CSRF": "1"})
+    assert guest.post("/hub/v1/links/open", json={"code": address.partition("#code=")[2]}).status_code == 200
+    window = "/api/sessions/turnlog:shown/window"
+    again = new_hub.browser("Ben")
+
+    def numbers(client: TestClient, session: str) -> list[object]:
+        pages = [client.get(path).json()["change_sequence"] for path in ("/api/status", "/api/sessions")]
+        return [*pages, client.get(f"/api/sessions/turnlog:{session}/window").headers["ETag"]]
+
+    before = numbers(ben, "shown"), numbers(guest, "linked"), again.get("/api/status").json()["change_sequence"]
+    assert again.get("/api/status").json()["change_sequence"] == 0
+    for number in range(3):
+        save_session(ana, f"more{number}", "walnut")
+    save_session(ana, "hidden", "hazel")
+    after = numbers(ben, "shown"), numbers(guest, "linked"), again.get("/api/status").json()["change_sequence"]
+    assert after == before
+    save_session(ana, "shown", "hazel")
+    assert all(one != two for one, two in zip(numbers(ben, "shown"), before[0], strict=True))
+    assert numbers(guest, "linked") == before[1]
+    # What somebody may read no longer is not what they have, though no number has changed for them.
+    etag = ben.get(window).headers["ETag"]
+    assert ben.get(window, headers={"If-None-Match": etag}).status_code == 304
+    assert ben.get("/api/status").json()["store"]["sessions"] == 1
+    assert ana.put("/hub/v1/sessions/turnlog:shown/sharing", json={"visibility": "private"}).status_code == 200
+    assert ben.get(window, headers={"If-None-Match": etag}).status_code == 404
+    assert ben.get("/api/status").json()["store"]["sessions"] == 0
+
+
 def test_team_figures_fold_small_groups(new_hub: Hub) -> None:
     owner = new_hub.browser("Olga", "owner")
     for number in range(5):

@@ -191,6 +191,10 @@ class CallerContext(Context):
         super().__init__(store, searcher, Settings(), PassProgress(), poll_seconds=POLL_SECONDS)
         self.mcp = McpEndpoint(store, searcher, has_clones=False)
 
+    def version(self) -> int:
+        """As `Context.version`: also what the caller may see no longer is a change."""
+        return self.stored.last_change_of_all()
+
     def claim(self, session_id: str) -> None:
         """Make the caller the owner of a new session.
 

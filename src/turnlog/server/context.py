@@ -65,6 +65,7 @@ class Context:
         self._progress = progress
         self._lock = threading.Lock()
         self._counts: tuple[int, StoreCounts] | None = None
+        self._counted_at = 0
         # Another store at the same address must have another ETag.
         self._run = f"{__version__}-{secrets.token_hex(4)}"
 
@@ -115,9 +116,23 @@ class Context:
         """The ETag of the store, which is equal as long as nothing in the store changed."""
         return f'W/"{self._run}-{self.change_sequence()}"'
 
+    def not_modified(self, headers: Headers, etag: str, session_id: str) -> Response | None:
+        """304 if the client has a session at this ETag, otherwise None.
+
+        Raises NotFoundError where the caller may read it no longer, although nothing else has changed.
+        """
+        known = not_modified(headers, etag)
+        if known is not None:
+            self.store.session(session_id)
+        return known
+
     def change_sequence(self) -> int:
         """The number of the last change of the store."""
         return self.store.last_change()
+
+    def version(self) -> int:
+        """A number that is another one after every change of what is answered. It is not sent."""
+        return self.change_sequence()
 
     def unindexed(self) -> int | None:
         """Number of messages that are not searchable yet; None if the index cannot be read."""
@@ -141,12 +156,13 @@ class Context:
 
     def counts(self) -> tuple[int, StoreCounts]:
         """The change sequence and the store's counts, counted again only after a change."""
-        sequence = self.change_sequence()
+        version = self.version()
         with self._lock:
-            if self._counts is None or self._counts[0] != sequence:
+            if self._counts is None or self._counted_at != version:
                 status = self.store.status()
                 counts = {name: getattr(status, name) for name in StoreCounts.__struct_fields__}
                 self._counts = (status.change_sequence, StoreCounts(**counts))
+                self._counted_at = version
             return self._counts
 
 

@@ -16,7 +16,7 @@ from starlette.responses import Response
 from turnlog.model import BlobRef, HistoryEvent
 from turnlog.model.codec import encode
 from turnlog.replay import replay, timed
-from turnlog.server.context import ContextOf, json_response, not_modified, window_response, write
+from turnlog.server.context import ContextOf, json_response, window_response, write
 from turnlog.server.errors import judging
 from turnlog.server.live import LaggedError, LiveTopics
 from turnlog.server.openapi import CHUNKS, responds_with
@@ -126,7 +126,7 @@ def get_window(
     """Messages with their places, and the events between them."""
     # Before the store is read: what changes in between makes the tag too old, which only costs a response.
     etag = context.etag()
-    if known := not_modified(request.headers, etag):
+    if known := context.not_modified(request.headers, etag, session_id):
         return known
     window = context.store.window(
         session_id, after=query.after, before=query.before, around=query.around, limit=query.limit
@@ -197,7 +197,7 @@ def get_ui_messages(
     from turnlog.chat.loading import load_ui_json
 
     etag = context.etag()
-    if known := not_modified(request.headers, etag):
+    if known := context.not_modified(request.headers, etag, session_id):
         return known
 
     def blob_url(blob: BlobRef) -> str:
@@ -228,7 +228,7 @@ def get_replay(
     """The events of the session as it is shown again; large contents are previews."""
     # Before the store is read: what changes in between makes the tag too old, which only costs an answer.
     etag = context.etag()
-    if known := not_modified(request.headers, etag):
+    if known := context.not_modified(request.headers, etag, session_id):
         return known
     passage = context.store.passage(
         session_id, after=query.after, before=query.before, around=query.around, limit=query.limit

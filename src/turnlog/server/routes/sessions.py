@@ -13,7 +13,7 @@ from turnlog.exports import ExportFormat, export_session
 from turnlog.model import Session
 from turnlog.plain_text import refuse_controls, refuse_controls_in_text
 from turnlog.runs.states import sessions_of_status
-from turnlog.server.context import ContextOf, context_of, not_modified, write
+from turnlog.server.context import ContextOf, context_of, write
 from turnlog.server.errors import InvalidParameterError, judging
 from turnlog.server.openapi import BYTES, responds_with
 from turnlog.server.responses import ContextResponse, OutlineResponse, SessionItem, SessionPage, SessionResponse
@@ -174,7 +174,7 @@ def get_outline(request: Request, context: ContextOf, session_id: str) -> Respon
     """Prompts, compactions, rewinds and failures, in order."""
     etag = context.etag()
     entries = context.store.outline(session_id)
-    if known := not_modified(request.headers, etag):
+    if known := context.not_modified(request.headers, etag, session_id):
         return known
     return write(request, OutlineResponse(items=entries), etag)
 

@@ -45,6 +45,8 @@ _COUNTS: Final = (
     " (SELECT count(*) AS sources, coalesce(sum(size), 0) AS size, count(vanished_at) AS vanished,"
     " count(problem) AS problems, max(read_at) AS read_at FROM sources) f"
 )
+_LAST_SEEN: Final = "SELECT seq FROM changes WHERE seq > ? ORDER BY seq DESC LIMIT 1"
+
 _SIZE: Final = (
     "SELECT sum(pg_total_relation_size(c.oid)) FROM pg_class c"
     f" WHERE c.relkind = 'r' AND c.relnamespace = '{SCHEMA}'::regnamespace"
@@ -73,6 +75,8 @@ class PostgresConnections(Connections):
         self.database = url if isinstance(url, Database) else cast("Database", self._opened)
         self.url, self.name = self.database.url, self.database.name
         self._snapshots = threading.local()
+        self._seen = (0, 0)
+        """Up to which change the viewer's changes were looked for, and the last of them."""
         if self._opened is not None:
             _ = self.id  # a store that cannot be read is an error now
 
@@ -192,6 +196,25 @@ class PostgresStore(PostgresConnections, KeptFiles, SqliteStore):
             last_sync_at=moment(at),
             change_sequence=last,
         )
+
+    def last_change(self) -> int:
+        """The number of the last change; with a viewer, of the last that this one may see."""
+        last = self.last_change_of_all()
+        if self.viewer is None:
+            return last
+        # The database may be a backup that was brought back.
+        looked, seen = self._seen if last >= self._seen[0] else (0, 0)
+        if last != looked:
+            with self._snapshot() as connection:
+                last = self.last_change_of_all()
+                found = connection.execute(_LAST_SEEN, (looked,)).fetchone()
+            seen = found[0] if found is not None else seen
+            self._seen = last, seen
+        return seen
+
+    def last_change_of_all(self) -> int:
+        """The number of the team's last change, whoever may see it. It tells that others work: show it to nobody."""
+        return super().last_change()
 
     def owners_of_blob(self, sha256: str) -> dict[str, str]:
         """The sessions that use a content and that the viewer may read, and for each the id of who has it."""
