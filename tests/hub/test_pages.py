@@ -18,6 +18,8 @@ from turnlog.hub.settings import HubSettings, OpenIdSettings
 
 pytestmark = pytest.mark.browser
 
+SHOP: Final = "/home/somebody/work/a-folder-with-a-long-name/shop"
+
 AXE: Final = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
 
 
@@ -58,6 +60,19 @@ def assert_whole_on_a_phone(page: Page, table: str) -> None:
     page.set_viewport_size({"width": 390, "height": 844})
     size: tuple[int, int] = page.eval_on_selector(table, "each => [each.scrollWidth, each.clientWidth]")
     assert size[0] <= size[1]
+    page.set_viewport_size({"width": 1280, "height": 720})
+
+
+def assert_end_is_seen_on_a_phone(page: Page, path: str) -> None:
+    """A path that is too long is cut at its beginning."""
+    page.set_viewport_size({"width": 390, "height": 844})
+    places: list[list[float]] = page.eval_on_selector(
+        path,
+        "each => [each, each.firstElementChild].map(it => it.getBoundingClientRect()).map(it => [it.left, it.right])",
+    )
+    (left, right), (begin, end) = places
+    assert begin < left
+    assert end <= right
     page.set_viewport_size({"width": 1280, "height": 720})
 
 
@@ -159,17 +174,25 @@ def test_an_owner_keeps_the_team_in_the_browser(databases: PostgresDatabases, tm
     with hub(databases, tmp_path) as found, listening(found) as base:
         people = {name: found.browser(name) for name in ("Ben", "Cleo", "Dov", "Eva")}
         owner = found.browser("Olga", "owner")
+        found.browser("Dov")
         for number, client in enumerate([owner, *people.values()]):
-            session = save_session(client, f"s{number}", "a hat", cwd="/work/shop")
+            session = save_session(client, f"s{number}", "a hat", cwd=SHOP)
             save_counted(client, session, f"u{number}", input=1000, output=10)
         owner.put("/hub/v1/sessions/turnlog:s0/sharing", json={"visibility": "team"})
         people["Ben"].get("/api/sessions/turnlog:s0")
+        gone = save_session(owner, "gone", "a coat")
+        owner.put(f"/hub/v1/sessions/{gone}/sharing", json={"visibility": "team"})
+        people["Ben"].get(f"/api/sessions/{gone}")
+        assert owner.delete(f"/api/sessions/{gone}").status_code == 204
+        assert owner.post("/hub/v1/invitations", json={}).status_code == 200
         page = opened(browser, errors)
         page.context.add_cookies([{"name": "turnlog_browser", "value": owner.cookies["turnlog_browser"], "url": base}])
 
         page.goto(f"{base}/team")
         with page.expect_response("**/members/*"):
             page.get_by_label("Role of Ben").select_option("viewer")
+        expect(page.get_by_label(re.compile(r"Role of Dov \(u-[0-9a-f]+\)"))).to_have_count(2)
+        expect(page.get_by_role("listitem").filter(has_text="Whoever has the link")).to_have_count(1)
         page.get_by_label("Role of Olga").select_option("member")
         page.get_by_text(re.compile("The last owner stays")).wait_for()
         row = page.get_by_role("listitem").filter(has_text="Eva")
@@ -211,7 +234,8 @@ def test_an_owner_keeps_the_team_in_the_browser(databases: PostgresDatabases, tm
         page.unroute("**/hub/v1/budgets")
         page.get_by_text("None yet.").wait_for()
         page.get_by_role("cell", name="5", exact=True).first.wait_for()
-        page.get_by_role("rowheader", name="/work/shop").wait_for()
+        page.get_by_role("rowheader", name=SHOP).wait_for()
+        assert_end_is_seen_on_a_phone(page, ".usage-path")
         page.get_by_label("US dollars a month").fill("250.5")
         page.get_by_role("button", name="Set the budget").click()
         page.get_by_text("$250.50 a month. What was spent is unknown.").wait_for()
@@ -222,6 +246,11 @@ def test_an_owner_keeps_the_team_in_the_browser(databases: PostgresDatabases, tm
 
         page.get_by_role("link", name="Audit log").click()
         page.get_by_role("row", name="Ben read title of a hat").wait_for()
+        # What is not there any more has no page.
+        page.get_by_role("row", name=f"Ben read {gone}").wait_for()
+        expect(page.get_by_role("link", name="title of a hat")).to_have_count(2)  # read, and shared before
+        expect(page.get_by_role("link", name=gone)).to_have_count(0)
+        expect(page.get_by_label("Person").locator("option").filter(has_text=re.compile(r"Dov \(u-"))).to_have_count(2)
         assert_whole_on_a_phone(page, ".audit-table")
         page.get_by_role("button", name="The team").click()
         page.get_by_label("Action").select_option("change rules")

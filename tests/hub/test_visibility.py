@@ -215,6 +215,18 @@ def test_the_audit_log_names_to_whom_a_session_was_shown(team: Team) -> None:
     assert [page["names"].get(word, word) for word in entry["detail"].split()] == ["people", "Ben"]
 
 
+def test_the_audit_log_names_sessions_that_are_there_also_without_a_title(new_hub: Hub) -> None:
+    ana = new_hub.browser("Ana", "owner")
+    for name in ("plain", "gone"):
+        assert ana.post("/api/sessions", json={"external_id": name}).status_code == 201
+        share = {"visibility": "team"}
+        assert ana.put(f"/hub/v1/sessions/turnlog:{name}/sharing", json=share).status_code == 200
+    assert ana.delete("/api/sessions/turnlog:gone").status_code == 204
+    names = ana.get("/hub/v1/audit").json()["names"]
+    assert names.get("turnlog:plain") == "turnlog:plain"
+    assert "turnlog:gone" not in names
+
+
 def test_what_is_forgotten_is_in_the_audit_log_of_its_owner(team: Team) -> None:
     def entries() -> list[tuple[str, str]]:
         found = team.ana.get("/hub/v1/audit?action=forget session").json()["items"]

@@ -139,7 +139,7 @@ class OpenedLink(msgspec.Struct, frozen=True):
 class AuditPage(msgspec.Struct, frozen=True):
     """Entries of the audit log, and the names of what is in them.
 
-    These are people, machines, tokens, invitations, and sessions that the caller may read, by their titles.
+    These are people, machines, tokens, invitations, and sessions that the caller may read: their titles, or else ids.
     """
 
     items: list[AuditEntry]

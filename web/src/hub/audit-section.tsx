@@ -12,6 +12,7 @@ import { FilterBar, FilterDates, FilterSelect } from "@/filters/filters";
 import { countSet, useUrlFilters } from "@/filters/url-filters";
 import { formatCount } from "@/format/numbers";
 import { dayAfter, formatExact, formatRelative, startOf } from "@/format/time";
+import { labelsOf } from "./names";
 import { AUDIT, MEMBERS, TEAM_AUDIT } from "./paths";
 import type { AuditEntry, AuditPage, Member } from "./schema";
 import type { SectionProps } from "./section";
@@ -48,12 +49,15 @@ const OF_TEAM_TOO = ["change rules", "forget old sessions", "forget deleted sess
 /** Actions that are done to a session. */
 const OF_SESSIONS = new Set(["read", "search", "share", "make link", "take link back"]);
 
+/** What ids of people begin with. */
+const PERSON = "u-";
+
 const PAGE = 100;
 
 export function AuditSection({ isAdmin }: SectionProps) {
   const [filters, change] = useUrlFilters(FILTERS);
   const isTeam = isAdmin && filters.of === "team";
-  const members = useItems<Member>(MEMBERS);
+  const members = useItems<Member>(MEMBERS).map(({ user }) => user);
   const path = isTeam ? TEAM_AUDIT : AUDIT;
   const parameters = {
     actor: filters.actor,
@@ -71,10 +75,16 @@ export function AuditSection({ isAdmin }: SectionProps) {
     placeholderData: (previous) => previous,
   });
   const entries = log.data?.pages.flatMap(({ items }) => items) ?? [];
-  const names = Object.assign({}, ...(log.data?.pages.map((page) => page.names) ?? [])) as Record<
+  const known = Object.assign({}, ...(log.data?.pages.map((page) => page.names) ?? [])) as Record<
     string,
     string
   >;
+  // Who has left may have the name of who is here.
+  const left = Object.entries(known).flatMap(([id, name]) =>
+    id.startsWith(PERSON) && !members.some((each) => each.id === id) ? { id, name } : [],
+  );
+  const labels = labelsOf([...members, ...left]);
+  const names = { ...known, ...Object.fromEntries(labels) };
   const actions = isTeam ? [...OF_TEAM, ...OF_TEAM_TOO] : [...OWN, ...OWN_TOO];
   return (
     <section className="team-section" aria-label="Audit log">
@@ -96,7 +106,7 @@ export function AuditSection({ isAdmin }: SectionProps) {
           label="Person"
           everything="Everybody"
           value={filters.actor}
-          choices={members.map(({ user }) => ({ value: user.id, label: user.name }))}
+          choices={members.map(({ id, name }) => ({ value: id, label: labels.get(id) ?? name }))}
           onChange={(actor) => change({ actor })}
         />
         <FilterSelect
@@ -172,9 +182,11 @@ function Subject({
   names: Record<string, string>;
 }) {
   if (!OF_SESSIONS.has(action)) return names[subject] ?? subject;
+  // A session that is not there any more, or not shown, has no title here and no page.
+  if (names[subject] === undefined) return subject;
   return (
     <Link href={sessionPage(subject)} className="link" title={subject}>
-      {names[subject] ?? subject}
+      {names[subject]}
     </Link>
   );
 }

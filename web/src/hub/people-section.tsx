@@ -1,9 +1,11 @@
 /** Who is in the team and as what; admins invite, change and remove. */
 
 import { useState } from "react";
+import { useItems } from "@/api/use-items";
 import { describeFailure } from "@/design/problem";
 import { formatExact, formatRelative } from "@/format/time";
 import { EndButton, HubList } from "./hub-list";
+import { labelsOf } from "./names";
 import { INVITATIONS, MEMBERS } from "./paths";
 import type { Me, Member, NewLink, TokenItem } from "./schema";
 import type { SectionProps } from "./section";
@@ -20,6 +22,7 @@ function rolesOf(me: Me): Role[] {
 }
 
 export function PeopleSection({ me, isAdmin }: SectionProps) {
+  const labels = labelsOf(useItems<Member>(MEMBERS).map(({ user }) => user));
   return (
     <>
       <HubList<Member>
@@ -27,7 +30,14 @@ export function PeopleSection({ me, isAdmin }: SectionProps) {
         path={MEMBERS}
         empty="Nobody."
         of={({ user }) => user.id}
-        row={(member) => <MemberRow member={member} me={me} isAdmin={isAdmin} />}
+        row={(member) => (
+          <MemberRow
+            member={member}
+            name={labels.get(member.user.id) ?? member.user.name}
+            me={me}
+            isAdmin={isAdmin}
+          />
+        )}
       />
       {isAdmin && <Invite roles={rolesOf(me)} />}
       {isAdmin && (
@@ -38,7 +48,7 @@ export function PeopleSection({ me, isAdmin }: SectionProps) {
           of={({ id }) => id}
           row={({ id, role, name, expires_at }) => (
             <>
-              <span className="team-name">{name || role}</span>
+              <span className="team-name">{name || "Whoever has the link"}</span>
               <span className="team-fact">
                 {role}
                 {expires_at && `, until ${formatExact(expires_at)}`}
@@ -58,9 +68,11 @@ export function PeopleSection({ me, isAdmin }: SectionProps) {
 
 interface MemberRowProps extends SectionProps {
   member: Member;
+  /** What tells this person from others of the same name. */
+  name: string;
 }
 
-function MemberRow({ member: { user, role, joined_at }, me, isAdmin }: MemberRowProps) {
+function MemberRow({ member: { user, role, joined_at }, name, me, isAdmin }: MemberRowProps) {
   const change = useHubChange();
   const isSelf = user.id === me.user?.id;
   const path = `${MEMBERS}/${user.id}`;
@@ -68,7 +80,7 @@ function MemberRow({ member: { user, role, joined_at }, me, isAdmin }: MemberRow
   return (
     <>
       <span className="team-name" title={user.email ?? undefined}>
-        {user.name}
+        {name}
         {isSelf && " (you)"}
       </span>
       <span className="team-fact" title={formatExact(joined_at)}>
@@ -77,7 +89,7 @@ function MemberRow({ member: { user, role, joined_at }, me, isAdmin }: MemberRow
       {mayChange ? (
         <select
           className="field"
-          aria-label={`Role of ${user.name}`}
+          aria-label={`Role of ${name}`}
           value={role}
           disabled={change.isPending}
           onChange={(event) => change.mutate({ method: "PATCH", path, body: { role: event.target.value } })}
@@ -99,7 +111,7 @@ function MemberRow({ member: { user, role, joined_at }, me, isAdmin }: MemberRow
       {!isSelf && mayChange && (
         <EndButton
           label="Remove"
-          question={`Remove ${user.name}? Tokens, machines and browsers end at once. The sessions stay. A new invitation alone does not give them back.`}
+          question={`Remove ${name}? Tokens, machines and browsers end at once. The sessions stay. A new invitation alone does not give them back.`}
           path={path}
         />
       )}

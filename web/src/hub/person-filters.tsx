@@ -1,6 +1,7 @@
 /** Filters of a hub: whose sessions, and from which machine. On one's own machine there are none. */
 
 import { type FilterProps, FilterSelect } from "@/filters/filters";
+import { labelsOf } from "./names";
 import { usePeople } from "./use-hub";
 
 interface PersonFiltersProps {
@@ -18,7 +19,7 @@ export function PersonFilters({ user, machine, onChange }: PersonFiltersProps) {
         label="Person"
         everything="Everybody"
         value={user}
-        choices={people.map(({ id, name }) => ({ value: id, label: name }))}
+        choices={[...labelsOf(people)].map(([value, label]) => ({ value, label }))}
         // A machine is one person's, so it goes with the person.
         onChange={(chosen) => onChange({ user: chosen, machine: "" })}
       />

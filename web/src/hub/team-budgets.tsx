@@ -8,6 +8,7 @@ import { useItems } from "@/api/use-items";
 import { describeFailure, Problem } from "@/design/problem";
 import { BudgetMeter } from "@/usage/budgets";
 import { EndButton } from "./hub-list";
+import { labelsOf } from "./names";
 import { BUDGETS, MEMBERS } from "./paths";
 import type { BudgetBody, Member, TeamBudget } from "./schema";
 import { useHubChange } from "./use-hub";
@@ -20,13 +21,20 @@ const SCOPES: { value: Scope; label: string }[] = [
   { value: "person", label: "A person" },
 ];
 
-export function TeamBudgets({ projects, smallestGroup }: { projects: string[]; smallestGroup: number }) {
+interface TeamBudgetsProps {
+  projects: string[];
+  smallestGroup: number;
+  /** Id of who looks. */
+  self: string | undefined;
+}
+
+export function TeamBudgets({ projects, smallestGroup, self }: TeamBudgetsProps) {
   const answer = useQuery({
     queryKey: [BUDGETS],
     queryFn: ({ signal }) => getJson<Items<TeamBudget>>(BUDGETS, {}, signal),
   });
   const budgets = answer.data?.items ?? [];
-  const members = useItems<Member>(MEMBERS);
+  const people = labelsOf(useItems<Member>(MEMBERS).map(({ user }) => user));
   const [first] = budgets;
   return (
     <section className="team-section" aria-label="Budgets">
@@ -38,7 +46,7 @@ export function TeamBudgets({ projects, smallestGroup }: { projects: string[]; s
           <BudgetMeter
             key={budget.id}
             id={budget.id}
-            label={labelOf(budget, members)}
+            label={labelOf(budget, people, self)}
             limit={budget.limit}
             spent={budget.spent ?? null}
             unpriced_calls={budget.unpriced_calls ?? 0}
@@ -50,13 +58,13 @@ export function TeamBudgets({ projects, smallestGroup }: { projects: string[]; s
           >
             <EndButton
               label="Remove"
-              question={`Have no budget of ${labelOf(budget, members)} any more?`}
+              question={`Have no budget of ${labelOf(budget, people, self)} any more?`}
               path={`${BUDGETS}/${budget.id}`}
             />
           </BudgetMeter>
         ))}
       </ul>
-      <BudgetForm projects={projects} members={members} />
+      <BudgetForm projects={projects} people={people} />
       <ul className="usage-contents">
         <li>Costs are those of list prices, also where somebody has a subscription: this is no invoice.</li>
         <li>Calls of unknown price are in no budget; a ≥ says that there are some.</li>
@@ -66,13 +74,18 @@ export function TeamBudgets({ projects, smallestGroup }: { projects: string[]; s
   );
 }
 
-function labelOf({ scope, subject }: TeamBudget, members: Member[]): string {
+function labelOf(
+  { scope, subject }: TeamBudget,
+  people: Map<string, string>,
+  self: string | undefined,
+): string {
   if (scope === "team" || subject === null) return "The team";
   if (scope === "project") return subject;
-  return members.find(({ user }) => user.id === subject)?.user.name ?? subject;
+  const name = people.get(subject) ?? subject;
+  return subject === self ? `${name} (you)` : name;
 }
 
-function BudgetForm({ projects, members }: { projects: string[]; members: Member[] }) {
+function BudgetForm({ projects, people }: { projects: string[]; people: Map<string, string> }) {
   const change = useHubChange();
   const [scope, setScope] = useState<Scope>("team");
   return (
@@ -112,9 +125,9 @@ function BudgetForm({ projects, members }: { projects: string[]; members: Member
         <label>
           Who
           <select className="field" name="subject" required>
-            {members.map(({ user }) => (
-              <option key={user.id} value={user.id}>
-                {user.name}
+            {[...people].map(([id, name]) => (
+              <option key={id} value={id}>
+                {name}
               </option>
             ))}
           </select>

@@ -16,8 +16,10 @@ import { countSet, useUrlFilters } from "@/filters/url-filters";
 import { formatCompact, formatCount, formatShare, formatTotalCost, plural, UNKNOWN } from "@/format/numbers";
 import { dayAfter, formatExact } from "@/format/time";
 import { COST } from "@/usage/measures";
+import { labelsOf } from "./names";
 import { MEMBERS, TEAM_USAGE } from "./paths";
 import type { Member, Sums, TeamUsage } from "./schema";
+import type { SectionProps } from "./section";
 import { TeamBudgets } from "./team-budgets";
 import "@/usage/usage.css";
 
@@ -28,7 +30,7 @@ const BY = [
   { value: "day", label: "Day" },
 ];
 
-export function TeamUsageSection() {
+export function TeamUsageSection({ me }: SectionProps) {
   const [filters, change] = useUrlFilters(["by", "since", "until"] as const);
   const parameters = {
     by: filters.by || "project",
@@ -63,6 +65,7 @@ export function TeamUsageSection() {
         <TeamBudgets
           projects={usage.data.by === "project" ? usage.data.rows.flatMap(({ name }) => name ?? []) : []}
           smallestGroup={usage.data.smallest_group}
+          self={me.user?.id}
         />
       )}
     </>
@@ -70,7 +73,7 @@ export function TeamUsageSection() {
 }
 
 function Report({ usage }: { usage: TeamUsage }) {
-  const members = useItems<Member>(MEMBERS);
+  const labels = labelsOf(useItems<Member>(MEMBERS).map(({ user }) => user));
   const { by, rows, folded, totals, smallest_group } = usage;
   const people = plural(smallest_group, "person", "people");
   if (!totals) {
@@ -84,8 +87,11 @@ function Report({ usage }: { usage: TeamUsage }) {
       </div>
     );
   }
-  const nameOf = (name: string | null) =>
-    (by === "person" && members.find(({ user }) => user.id === name)?.user.name) || name || UNKNOWN;
+  const nameOf = (name: string | null) => {
+    if (name === null) return UNKNOWN;
+    if (by === "project") return <PathName path={name} />;
+    return (by === "person" && labels.get(name)) || name;
+  };
   const ordered =
     by === "day" ? rows.toSorted((one, other) => (other.name ?? "").localeCompare(one.name ?? "")) : rows;
   const label = BY.find(({ value }) => value === by || (value === "" && by === "project"))?.label ?? by;
@@ -118,6 +124,15 @@ function Report({ usage }: { usage: TeamUsage }) {
         <li>Counted at {formatExact(usage.counted_at)}; counted again after a minute.</li>
       </ul>
     </>
+  );
+}
+
+/** A path of which the end is seen where there is no room for all of it: there, two projects differ. */
+function PathName({ path }: { path: string }) {
+  return (
+    <span className="usage-path" title={path}>
+      <bdi dir="ltr">{path}</bdi>
+    </span>
   );
 }
 

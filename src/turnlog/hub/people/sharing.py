@@ -131,7 +131,7 @@ class Sharing(Tables):
         return list(found.values())
 
     def titles(self, team: int, viewer: str, session_ids: Collection[str]) -> dict[str, str]:
-        """Session -> its title, of those that somebody may read and that have one."""
+        """Session -> its title, or its id without one, of those that somebody may read."""
         with self._transaction() as transaction:
             transaction.row(f"SELECT set_config('{VIEWER}', $1, true)", viewer)
             rows = transaction.rows(_TITLES, team, sorted(session_ids))
@@ -231,10 +231,10 @@ GROUP BY 1, 2, 3 ORDER BY lower(u.name), 1, 3
 """
 
 _TITLES: Final = f"""
-SELECT o.session_id, coalesce(a.title, s.title) FROM turnlog.session_owners o
+SELECT o.session_id, coalesce(a.title, s.title, o.session_id) FROM turnlog.session_owners o
 JOIN turnlog.sessions s ON s.team_key = o.team_key AND s.key = o.session_key
 LEFT JOIN turnlog.annotations a ON a.team_key = o.team_key AND a.session_id = o.session_id
-WHERE o.team_key = $1 AND o.session_id = ANY ($2) AND coalesce(a.title, s.title) IS NOT NULL AND {ALLOWED}
+WHERE o.team_key = $1 AND o.session_id = ANY ($2) AND {ALLOWED}
 """
 
 _FAMILY: Final = """
