@@ -229,14 +229,15 @@ def test_streams_end_with_what_they_are_read_with(running: tuple[Hub, str]) -> N
         " RETURNING 1",
         found.ids["Ana"],
     )
-    short, _ = found.people.secrets.make("personal", team=1, user=found.ids["Ana"], scopes=("read",), seconds=2)
     link = ana.post(f"/hub/v1/sessions/{session}/links", json={}).json()
     code = link["address"].partition("#code=")[2]
     held = dict(ana.cookies)
+    short, _ = found.people.secrets.make("personal", team=1, user=found.ids["Ana"], scopes=("read",), seconds=3)
     streams = {
+        # The first, before it expires on a slow machine.
+        "expired": Stream(address, "/api/events", token=short),
         "token": Stream(address, "/api/events", token=read["token"]),
         "machine": Stream(address, "/api/events", token=machine),
-        "expired": Stream(address, "/api/events", token=short),
         "link": Stream(address, f"/api/sessions/{session}/events", cookies={"turnlog_link": code}),
         "browser": Stream(address, "/api/events", cookies=held),
     }
