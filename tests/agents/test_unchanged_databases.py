@@ -21,11 +21,7 @@ from turnlog.store.connection import connect
 from turnlog.sync.summary import SyncSummary
 from turnlog.sync.syncer import sync
 
-NAMES = [
-    case.name
-    for case in one_per_package()
-    if isinstance(agent(case.name), RowAgent) and case.touch is not None and case.name != "opencode"
-]
+NAMES = [case.name for case in one_per_package() if isinstance(agent(case.name), RowAgent) and case.touch is not None]
 """Agents whose sessions are found by `turnlog.agents.databases`."""
 
 

@@ -35,6 +35,7 @@ ENGINE = (
 
 OTHER_DATABASES = (
     "agents/databases.py",  # the databases of agents
+    "agents/strays.py",
     "agents/crush",
     "agents/cursor",
     "agents/goose",

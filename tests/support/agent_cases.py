@@ -110,6 +110,8 @@ class AgentCase:
     """Of an agent with a database: the SQL that deletes all that was said, and leaves the sessions themselves."""
     spoilt: tuple[tuple[str, str], ...] = ()
     """Of an agent with a database: statements after which it cannot be read, and what it then lacks."""
+    strays: tuple[tuple[str, Mapping[str, int]], ...] = ()
+    """Of an agent with a database: statements after which rows belong to no session -> how many of which column."""
 
     is_word: bool = False
     """Its name is also a word for something else, or a part of words that code has, so code may hold it."""

@@ -347,3 +347,8 @@ class RowAgent(Agent):
 def reads_rows(agent: Agent, source: Source) -> TypeGuard[RowAgent]:
     """Whether the agent reads this source itself, as rows."""
     return isinstance(agent, RowAgent) and agent.holds_rows(source)
+
+
+def is_database_itself(source: Source) -> bool:
+    """Whether a source of rows is a whole database, and not a session in it or what is known about one."""
+    return source.kind is SourceKind.SIDECAR and source.session_id is None

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from turnlog.agents.base import Detection, RowAgent, RowUpdate, Source, Version
+from turnlog.agents.base import Detection, Fold, RowAgent, RowUpdate, Source, Version, is_database_itself
 
 if TYPE_CHECKING:
     from turnlog.agents.databases import DatabaseReader
@@ -27,6 +28,18 @@ class DatabaseAgent(RowAgent):
     def detect(self, path: Path, head: bytes) -> Detection:
         """See `Agent.detect`. A database is opened: its first page need not have the names of its tables."""
         return self._reader().detect(path, head)
+
+    def fold(self, source: Source, state: bytes | None = None) -> Fold:
+        """A fold of a source of a session, or of a database itself."""
+        if is_database_itself(source):
+            from turnlog.agents.strays import StraysFold
+
+            return StraysFold()
+        return self.session_fold(source, state)
+
+    @abstractmethod
+    def session_fold(self, source: Source, state: bytes | None) -> Fold:
+        """A fold of a source of a session; see `Agent.fold`."""
 
     def holds_rows(self, source: Source) -> bool:
         """Every source."""

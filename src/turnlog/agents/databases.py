@@ -12,7 +12,7 @@ import re
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -20,8 +20,9 @@ from urllib.parse import quote
 
 import msgspec
 
-from turnlog.agents.base import Detection, RowUpdate, Source, SourceKind, Version
+from turnlog.agents.base import Detection, RowUpdate, Source, SourceKind, Version, is_database_itself
 from turnlog.agents.files import are_rows_unchanged, read_regular_file
+from turnlog.agents.strays import Belonging, stray_rows
 from turnlog.errors import SourceError
 
 Row: TypeAlias = dict[str, Any]
@@ -53,6 +54,9 @@ _MAGIC = b"SQLite format 3\0"
 
 _WRITE_VERSION = 18
 """The byte of the header that names the journal of the database; 2 is a write-ahead log."""
+
+_LOOKED_FOR = "rows that belong to no session"
+"""What a pass looks for in a database beside its sessions. With something new, databases are looked through again."""
 
 _FILES_BESIDE = {"": _HEADER_SIZE, "-wal": 32, "-shm": 48}
 """The files of a database -> the bytes at their beginnings that count its transactions: the header of the database,
@@ -223,13 +227,16 @@ class SessionListing(NamedTuple):
     """Nothing is said in it. If something was, its log is written anew; otherwise it is no session."""
     is_subagent: bool = False
     """It is known to be a subagent's before its rows are read."""
+    project: str | None = None
+    """See `Source.project`."""
 
 
 class SessionDatabases(NamedTuple):
     """The databases of an agent. A session is a source `<database>#<session>`, what other tables say about it another.
 
-    Each database is also a source by itself. It holds nothing, but its version says when it cannot be read, and else
-    with which files it was read and what was found: while both are as they were, nothing is looked for in it.
+    Each database is also a source by itself. Its log says which rows belong to no session. Its version says when it
+    cannot be read, and else with which files it was read and what was found: while both are as they were, nothing is
+    looked for in it.
     """
 
     open_database: Callable[[Path], AbstractContextManager[sqlite3.Connection]]
@@ -237,12 +244,12 @@ class SessionDatabases(NamedTuple):
     """All sessions, or the one with this id. Raises OSError or SourceError for a database that cannot be read."""
     new_lines: Callable[[sqlite3.Connection, str, Iterable[bytes]], RowUpdate]
     """The lines of a session that its log does not have yet."""
-    new_facts: Callable[[sqlite3.Connection, str, Iterable[bytes]], RowUpdate]
-    """What other tables say about a session, if its log does not say it yet."""
+    new_facts: Callable[[sqlite3.Connection, str, Iterable[bytes]], RowUpdate] | None = None
+    """What other tables say about a session, if its log does not say it yet; None if they say nothing."""
+    belongings: Sequence[Belonging] = ()
+    """What rows must have to be read with a session."""
     lists_files: bool = False
     """To list the sessions, no database is opened."""
-    has_facts: bool = True
-    """Other tables say something about sessions."""
 
     def find_sources(self, database: Path, root: Path, agent: str, to_id: Callable[[str], str]) -> Iterator[Source]:
         """The sources of a database: those of its sessions, as far as it can be read, and itself."""
@@ -259,9 +266,7 @@ class SessionDatabases(NamedTuple):
             version = _version_of(stamp, versions)
         except (OSError, SourceError):
             version = _UNREADABLE
-        yield Source(
-            agent=agent, path=str(database), root=str(root), kind=SourceKind.SIDECAR, appendable=False, version=version
-        )
+        yield database_source(database, root, agent, version)
 
     def find_sessions(self, database: Path, root: Path, agent: str, to_id: Callable[[str], str]) -> Iterator[Source]:
         """Two sources for each session in which something is said. `to_id` makes the session's id in the model.
@@ -283,11 +288,12 @@ class SessionDatabases(NamedTuple):
             root=str(root),
             kind=SourceKind.SUBAGENT if found.is_subagent else SourceKind.SESSION,
             session_id=to_id(found.session),
+            project=found.project,
             version=found.version,
         )
         yield rows
         # What is known about an empty session would make a session of it.
-        if self.has_facts and not found.is_empty:
+        if self.new_facts is not None and not found.is_empty:
             # In the same log, its lines would move the rows behind them.
             yield msgspec.structs.replace(rows, path=f"{rows.path}{FACTS}", kind=SourceKind.SIDECAR, appendable=False)
 
@@ -319,18 +325,19 @@ class SessionDatabases(NamedTuple):
         except (OSError, SourceError) as error:
             return Detection(reason=str(error))
         found = tuple(source for source in sources if source.kind is not SourceKind.SIDECAR)
+        beside = tuple(source for source in sources if source.kind is SourceKind.SIDECAR)
         return Detection(
             agent=agent,
             version=version,
             source=found[0] if len(found) == 1 else None,
             sources=found,
-            beside=tuple(source for source in sources if source.kind is SourceKind.SIDECAR),
+            beside=(*beside, database_source(path, path.parent, agent)),
             reason=None if found else f"a database without {sessions}",
         )
 
     def row_version(self, source: Source) -> Version:
         """See `RowAgent.row_version`."""
-        place = session_place(source.path)
+        place = None if is_database_itself(source) else session_place(source.path)
         if place is None:
             return READABLE
         found = self.list_sessions(*place)
@@ -340,18 +347,24 @@ class SessionDatabases(NamedTuple):
 
     def read_rows(self, source: Source, log: Iterable[bytes]) -> RowUpdate:
         """See `RowAgent.read_rows`."""
-        place = session_place(source.path)
-        if place is not None:
-            with self.open_database(place[0]) as connection:
-                update = self.new_facts if source.path.endswith(FACTS) else self.new_lines
-                return update(connection, place[1], log)
-        if source.version not in (None, _UNREADABLE):
-            return RowUpdate()
+        place = None if is_database_itself(source) else session_place(source.path)
+        if place is None:
+            return self._read_database(source, log)
+        with self.open_database(place[0]) as connection:
+            update = self.new_facts if self.new_facts is not None and source.path.endswith(FACTS) else self.new_lines
+            return update(connection, place[1], log)
+
+    def _read_database(self, source: Source, log: Iterable[bytes]) -> RowUpdate:
+        """What no session has of a database. Raises OSError if it cannot be read."""
         try:
-            self.list_sessions(Path(source.path), None)
+            if source.version in (None, _UNREADABLE):
+                self.list_sessions(Path(source.path), None)
+            if not self.belongings:
+                return RowUpdate()
+            with self.open_database(Path(source.path)) as connection:
+                return stray_rows(connection, self.belongings, log)
         except SourceError as error:
             raise OSError(error.reason) from error
-        return RowUpdate()
 
 
 class DatabaseReader(NamedTuple):
@@ -372,7 +385,7 @@ def _stamp_of(database: Path) -> int:
     """A number that changes with every transaction, from the beginnings of the database's files and from `stat`."""
     # SQLite keeps the other files beside what a link leads to.
     place = os.path.realpath(database)
-    seen: list[object] = []
+    seen: list[object] = [_LOOKED_FOR]
     for ending, size in _FILES_BESIDE.items():
         try:
             status = os.stat(place + ending)  # noqa: PTH116  # a path object costs more than the call
@@ -382,6 +395,13 @@ def _stamp_of(database: Path) -> int:
         known = () if ending == "-shm" else (status.st_size, status.st_mtime_ns, status.st_dev, status.st_ino)
         seen.append((ending, known, read_regular_file(place + ending, size)))
     return _digest(seen)
+
+
+def database_source(database: Path, root: Path, agent: str, version: Version = READABLE) -> Source:
+    """A database by itself as a source."""
+    return Source(
+        agent=agent, path=str(database), root=str(root), kind=SourceKind.SIDECAR, appendable=False, version=version
+    )
 
 
 def _version_of(stamp: int | None, versions: Mapping[str, Version]) -> Version:

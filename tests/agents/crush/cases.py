@@ -24,6 +24,13 @@ CASES = (
         ),
         write_recorded=write_home,
         sample_cwd="",
+        strays=(
+            ("DELETE FROM sessions", {"messages.session_id": 20}),
+            (
+                "UPDATE sessions SET id = 'a#b' WHERE id = (SELECT min(session_id) FROM messages)",
+                {"messages.session_id": 2, "sessions.id": 1},
+            ),
+        ),
         touch="UPDATE messages SET updated_at = updated_at + 1",
         empty="DELETE FROM messages",
         sample_logs="crush.db",

@@ -13,6 +13,13 @@ CASES = (
         answer=Answer("The notes hold", 1500, 1400, 60, 0),
         lacks=frozenset({"stop reasons", "project in the path", "one message per record", "times as text"}),
         sample_cwd="/home/dev/work",
+        strays=(
+            ("DELETE FROM sessions", {"messages.session_id": 80}),
+            (
+                "UPDATE messages SET session_id = '' WHERE id = (SELECT min(id) FROM messages)",
+                {"messages.session_id": 1},
+            ),
+        ),
         touch="UPDATE sessions SET updated_at = datetime('now')",
         empty="DELETE FROM messages",
         sample_logs="sessions",

@@ -13,6 +13,14 @@ CASES = (
         answer=Answer("", 660_600, 0, 102, 0),
         lacks=frozenset({"tokens per call", "one message per record", "project in the path", "times as text"}),
         sample_cwd="/home/dev/work",
+        strays=(
+            ("DELETE FROM sessions", {"messages.session_id": 11}),
+            ("UPDATE sessions SET id = NULL", {"messages.session_id": 11, "sessions.id": 1}),
+            (
+                "UPDATE messages SET session_id = x'00ff' WHERE id = (SELECT min(id) FROM messages)",
+                {"messages.session_id": 1},
+            ),
+        ),
         touch="UPDATE sessions SET rewind_count = rewind_count + 1",
         empty="DELETE FROM messages",
         sample_logs="state.db",

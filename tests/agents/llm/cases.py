@@ -28,6 +28,14 @@ CASES = (
             }
         ),
         sample_cwd="",
+        strays=(
+            ("DELETE FROM threads", {"turns.thread_id": 5}),
+            ("DELETE FROM messages", {"parts.message_hash": 17}),
+            (
+                "UPDATE threads SET id = x'00' WHERE id = (SELECT min(id) FROM threads)",
+                {"turns.thread_id": 3, "threads.id": 1},
+            ),
+        ),
         touch="UPDATE threads SET name = 'Another name'",
         empty="DELETE FROM turns; DELETE FROM messages; DELETE FROM parts",
         sample_logs="logs.db",

@@ -14,6 +14,12 @@ CASES = tuple(
         answer=Answer("Resumed: nothing", 1700, 1500, 15, 0),
         lacks=frozenset({"project in the path"} if len(recorded) > 1 else {"subagents", "project in the path"}),
         sample_cwd="/home/dev/work",
+        strays=(
+            ("UPDATE transcript_events SET session_id = 'a#b' WHERE seq = 1", {"transcript_events.session_id": 1}),
+            ("UPDATE transcript_events SET session_id = '' WHERE seq = 1", {"transcript_events.session_id": 1}),
+        )
+        if len(recorded) > 1
+        else (),
         touch="UPDATE transcript_rewrite_watermarks SET generation = generation + 1",
         empty="DELETE FROM transcript_events",
         sample_logs="agents",

@@ -22,6 +22,10 @@ def _call_ids(record: dict[str, Any]) -> list[str]:
 CASES = (
     AgentCase(
         name="opencode",
+        strays=(
+            ("DELETE FROM session", {"message.session_id": 28, "part.session_id": 94}),
+            ("UPDATE message SET session_id = '' WHERE id = (SELECT min(id) FROM message)", {"message.session_id": 1}),
+        ),
         spoilt=(("DROP TABLE session", "no table session"),),
         home=".local/share/opencode",
         recorded=tuple(f"opencode/1.18.33/{name}" for name in ("basic-chat", "subagent", "compact")),

@@ -30,6 +30,7 @@ CASES = (
         empty="""UPDATE threads SET updated_at = '2026-11-27T10:00:00Z', data_type = 'json',
             data = '{"version":"0.3.0","messages":[]}'""",
         change_text=replace_text,
+        strays=(("UPDATE threads SET id = '' WHERE id = (SELECT min(id) FROM threads)", {"threads.id": 1}),),
         touch="UPDATE threads SET updated_at = '2026-11-27T10:00:00Z'",
         sample_logs="threads",
         subagent_tool="spawn_agent",

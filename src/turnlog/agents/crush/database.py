@@ -26,6 +26,7 @@ from turnlog.agents.databases import (
     select_rows,
 )
 from turnlog.agents.row_files import line_of, update_of
+from turnlog.agents.strays import Belonging
 
 SESSIONS, MESSAGES = "sessions", "messages"
 
@@ -34,6 +35,9 @@ KEYS: dict[str, tuple[str, ...]] = {SESSIONS: ("id",), MESSAGES: ("id",)}
 
 _OWN_COLUMNS = {SESSIONS: {"completion_tokens"}, MESSAGES: {"parts"}}
 """Columns that tell these tables from those that other programs give the same names."""
+
+BELONGINGS = (Belonging(SESSIONS, "id"), Belonging(MESSAGES, "session_id", SESSIONS))
+"""What rows must have to be read with a session."""
 
 _CALL = "$$"
 """Between the message and the call that started it, in the id of a subagent's session."""

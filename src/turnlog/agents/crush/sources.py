@@ -13,12 +13,21 @@ from typing import Final
 
 from turnlog.agents.base import Detection, Source
 from turnlog.agents.crush import DATABASE, NAME
-from turnlog.agents.crush.database import KEYS, is_own, list_sessions, new_facts, new_lines, open_database, session_id
+from turnlog.agents.crush.database import (
+    BELONGINGS,
+    KEYS,
+    is_own,
+    list_sessions,
+    new_facts,
+    new_lines,
+    open_database,
+    session_id,
+)
 from turnlog.agents.databases import DatabaseReader, SessionDatabases, database_of, is_database
 from turnlog.agents.files import holds_file
 from turnlog.agents.row_files import restore_database, rows_in
 
-DATABASES: Final = SessionDatabases(open_database, list_sessions, new_lines, new_facts)
+DATABASES: Final = SessionDatabases(open_database, list_sessions, new_lines, new_facts, BELONGINGS)
 
 _FOLDER: Final = ".crush"
 

@@ -92,7 +92,7 @@ class Cursor(DatabaseAgent):
         rules = (BUILT_IN[NAME].homes, *BUILT_IN[NAME].others)
         return tuple(dict.fromkeys(folder for rule in rules for folder in paths.folders(rule)))
 
-    def fold(self, source: Source, state: bytes | None = None) -> Fold:
+    def session_fold(self, source: Source, state: bytes | None) -> Fold:
         """A fold of a transcript, of hook events, of the rows of a conversation, or of what is known about it."""
         if source.kind is SourceKind.HOOKS:
             from turnlog.agents.cursor.hooks import HOOK_FORMAT

@@ -46,7 +46,7 @@ class Goose(DatabaseAgent):
     log_folders = ("sessions", "data/sessions")
     command = _COMMAND
 
-    def fold(self, source: Source, state: bytes | None = None) -> Fold:
+    def session_fold(self, source: Source, state: bytes | None) -> Fold:
         """A fold of a session's rows, of what is known about it, or of a file of an older version."""
         from turnlog.agents.goose.sources import make_fold
 

@@ -31,6 +31,7 @@ from turnlog.agents.databases import (
 from turnlog.agents.goose import NAME
 from turnlog.agents.jsonl import UNREADABLE
 from turnlog.agents.row_files import ROWS, RowLine, line_of, row_of, rows_in, update_of
+from turnlog.agents.strays import Belonging
 
 SESSIONS, MESSAGES, LEDGER = "sessions", "messages", "usage_ledger"
 
@@ -44,6 +45,9 @@ _HEADER_COLUMNS = ("id", "session_type", "model_config_json")
 
 _OWN_COLUMNS = {SESSIONS: {"working_dir"}, MESSAGES: {"content_json"}}
 """Columns that tell these tables from those that other programs give the same names."""
+
+BELONGINGS = (Belonging(SESSIONS, "id"), Belonging(MESSAGES, "session_id", SESSIONS))
+"""What rows must have to be read with a session."""
 
 _COUNTED = re.compile(r"\d{8}_\d{1,5}")
 """The id of a session: its day, and its number on that day and machine."""

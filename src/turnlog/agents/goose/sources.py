@@ -18,7 +18,16 @@ from turnlog.agents.base import Detection, Fold, Source, SourceKind
 from turnlog.agents.databases import DatabaseReader, SessionDatabases, database_of, is_database, session_place
 from turnlog.agents.files import entries, holds_file, is_file
 from turnlog.agents.goose import NAME
-from turnlog.agents.goose.database import KEYS, is_own, list_sessions, new_facts, new_lines, open_database, session_id
+from turnlog.agents.goose.database import (
+    BELONGINGS,
+    KEYS,
+    is_own,
+    list_sessions,
+    new_facts,
+    new_lines,
+    open_database,
+    session_id,
+)
 from turnlog.agents.jsonl import UNREADABLE
 from turnlog.agents.row_files import restore_database, rows_in
 
@@ -29,7 +38,7 @@ _FOLDERS: Final = ("sessions", "data/sessions")
 
 _ENDING: Final = ".jsonl"
 
-DATABASES: Final = SessionDatabases(open_database, list_sessions, new_lines, new_facts)
+DATABASES: Final = SessionDatabases(open_database, list_sessions, new_lines, new_facts, BELONGINGS)
 
 
 def find_sources(root: Path) -> Iterator[Source]:

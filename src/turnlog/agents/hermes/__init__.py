@@ -50,7 +50,7 @@ class Hermes(DatabaseAgent):
         """The homes that contain a database."""
         return [home for home in self.home_folders() if holds_file(home, DATABASE) or holds_folder(home, PROFILES)]
 
-    def fold(self, source: Source, state: bytes | None = None) -> Fold:
+    def session_fold(self, source: Source, state: bytes | None) -> Fold:
         """A fold of a session's rows, or of what is known about it."""
         from turnlog.agents.hermes.sources import is_about
 

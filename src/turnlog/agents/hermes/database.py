@@ -28,6 +28,7 @@ from turnlog.agents.databases import (
     select_rows,
 )
 from turnlog.agents.decoding import object_of, value_of
+from turnlog.agents.strays import Belonging
 
 SESSIONS = "sessions"
 MESSAGES = "messages"
@@ -37,6 +38,9 @@ TABLES = frozenset({SESSIONS, MESSAGES, USAGE})
 
 _OWN_COLUMNS = {SESSIONS: {"system_prompt"}, MESSAGES: {"finish_reason"}}
 """Columns that tell these tables from those that other programs give the same names."""
+
+BELONGINGS = (Belonging(SESSIONS, "id"), Belonging(MESSAGES, "session_id", SESSIONS))
+"""What rows must have to be read with a session."""
 
 _UNVERSIONED = frozenset({"system_prompt"})
 """Columns of a session that are large and do not change without another one."""

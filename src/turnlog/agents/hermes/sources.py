@@ -2,7 +2,7 @@
 
 The home has a database, and so has each profile below `profiles`. The messages of a session are a source of their own,
 named `<database>#<session>`, and so is what other tables say about it, `<database>#<session>#about`. Each database is
-also a source by itself: it holds nothing, but its version says when it cannot be read.
+also a source by itself (`turnlog.agents.databases.SessionDatabases`).
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from turnlog.agents.base import Detection, Source, SourceKind
 from turnlog.agents.databases import DatabaseReader, SessionDatabases, database_of, is_database
 from turnlog.agents.files import folders, holds_file
 from turnlog.agents.hermes import DATABASE, NAME, PROFILES
-from turnlog.agents.hermes.database import is_own, list_sessions, open_database
+from turnlog.agents.hermes.database import BELONGINGS, is_own, list_sessions, open_database
 from turnlog.agents.hermes.row_log import new_facts, new_lines, restore_rows
 
-DATABASES: Final = SessionDatabases(open_database, list_sessions, new_lines, new_facts)
+DATABASES: Final = SessionDatabases(open_database, list_sessions, new_lines, new_facts, BELONGINGS)
 
 
 def session_id(external: str) -> str:

@@ -52,7 +52,7 @@ class Llm(DatabaseAgent):
         """The homes that contain a database."""
         return [home for home in self.home_folders() if holds_file(home, DATABASE)]
 
-    def fold(self, source: Source, state: bytes | None = None) -> Fold:
+    def session_fold(self, source: Source, state: bytes | None) -> Fold:
         """A fold of a conversation's rows, or of what is known about it."""
         if source.kind is SourceKind.SIDECAR:
             from turnlog.agents.llm.facts import LlmFactsFold

@@ -25,6 +25,7 @@ from turnlog.agents.databases import (
     tables_of,
 )
 from turnlog.agents.row_files import line_of, rows_in, update_of
+from turnlog.agents.strays import Belonging
 
 THREADS, TURNS, MESSAGES, PARTS = "threads", "turns", "messages", "parts"
 CONVERSATIONS, RESPONSES = "conversations", "responses"
@@ -68,6 +69,17 @@ _NEW_COLUMNS: dict[str, set[str]] = {
     PARTS: {"id", "message_hash"},
 }
 """Without them a conversation cannot be read."""
+
+BELONGINGS = (
+    Belonging(THREADS, "id"),
+    Belonging(TURNS, "thread_id", THREADS),
+    Belonging(PARTS, "message_hash", MESSAGES, "hash"),
+    Belonging(CONVERSATIONS, "id"),
+    Belonging(RESPONSES, "conversation_id", CONVERSATIONS),
+    Belonging(CALLS, "response_id", RESPONSES),
+    Belonging(RESULTS, "response_id", RESPONSES),
+)
+"""What rows must have to be read with a conversation. Messages themselves need no turn: several may share them."""
 
 _TURN = b'{"table":"turns",'
 """The beginning of the line of a turn."""

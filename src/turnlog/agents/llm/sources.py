@@ -15,6 +15,7 @@ from turnlog.agents.databases import DatabaseReader, SessionDatabases, database_
 from turnlog.agents.files import holds_file
 from turnlog.agents.llm import DATABASE, NAME
 from turnlog.agents.llm.database import (
+    BELONGINGS,
     KEYS,
     TURNS,
     is_own,
@@ -25,7 +26,7 @@ from turnlog.agents.llm.database import (
 )
 from turnlog.agents.row_files import restore_database, rows_in
 
-DATABASES: Final = SessionDatabases(open_database, list_sessions, new_lines, new_facts)
+DATABASES: Final = SessionDatabases(open_database, list_sessions, new_lines, new_facts, BELONGINGS)
 
 
 def session_id(external: str) -> str:

@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from turnlog.agents.base import Colour, Detection, Fold, RowAgent, RowUpdate, Source, Version
+from turnlog.agents.base import Colour, Detection, Fold, RowAgent, RowUpdate, Source, Version, is_database_itself
 from turnlog.agents.built_in import BUILT_IN
 
 NAME: Final = "openclaw"
@@ -44,7 +44,11 @@ class OpenClaw(RowAgent):
         return detect_file(self.name, path, head)
 
     def fold(self, source: Source, state: bytes | None = None) -> Fold:
-        """A fold of a session's rows, or of an older log."""
+        """A fold of a session's rows, of a database itself, or of an older log."""
+        if is_database_itself(source):
+            from turnlog.agents.strays import StraysFold
+
+            return StraysFold()
         if self.holds_rows(source):
             from turnlog.agents.openclaw.fold import OpenClawFold
 

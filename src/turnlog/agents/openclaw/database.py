@@ -25,6 +25,7 @@ from turnlog.agents.databases import (
 )
 from turnlog.agents.files import decompress
 from turnlog.agents.jsonl import UNREADABLE
+from turnlog.agents.strays import Belonging
 
 EVENTS = "transcript_events"
 WINDOWS = "session_windows"
@@ -38,6 +39,9 @@ TABLES = frozenset({EVENTS, WINDOWS, NODES, WATERMARKS})
 
 _OWN_COLUMNS = {EVENTS: {"session_id", "seq", "event_json"}}
 """Without them nothing is known of a session."""
+
+BELONGINGS = (Belonging(EVENTS, "session_id"), Belonging(WINDOWS, "session_id"))
+"""What rows must have to be read with a session. It needs no row of its own."""
 
 NODE_FIELDS = ("session_key", "created_via", "status", "label", "display_name", "parent_session_key", "spawned_by")
 """The columns of a node that are kept. Its `entry_json` repeats the prompts of all skills."""
@@ -91,6 +95,7 @@ def list_sessions(path: Path, only: str | None = None) -> list[SessionListing]:
                 is_subagent=is_subagent((facts.get(WINDOWS) or {}).get("session_key")),
             )
             for session, row in found.items()
+            if isinstance(session, str) and session and "#" not in session
             for facts in (facts_of(connection, session),)
         ]
 

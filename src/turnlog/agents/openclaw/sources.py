@@ -1,8 +1,8 @@
 """Where OpenClaw's sessions are, and whether a file holds some.
 
 Each of its agents has a database below `agents/<agent>/agent`, and had a folder of logs, `agents/<agent>/sessions`. A
-session in a database is a separate source, named `<database>#<session>`. Each database is also a source by itself. It
-holds nothing, but its version says when it cannot be read. So is what other tables say about a session.
+session in a database is a separate source, named `<database>#<session>`. Each database is also a source by itself,
+and so is what other tables say about a session.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from turnlog.agents.databases import SessionDatabases, database_of, is_database,
 from turnlog.agents.files import entries, folders, holds_file, is_file
 from turnlog.agents.jsonl import whole_lines
 from turnlog.agents.openclaw import NAME, QCLAW
-from turnlog.agents.openclaw.database import EVENTS, list_sessions, open_database, tables_of
+from turnlog.agents.openclaw.database import BELONGINGS, EVENTS, list_sessions, open_database, tables_of
 from turnlog.agents.openclaw.row_log import new_facts, new_lines
 from turnlog.agents.pi.records import LINES
 
@@ -32,7 +32,7 @@ _LOG = re.compile(r"(?P<id>[^/]+?)\.jsonl(?:\.(?:deleted|reset)\..+|\.full\.bak)
 
 _MAIN: Final = "main"
 
-DATABASES: Final = SessionDatabases(open_database, list_sessions, new_lines, new_facts)
+DATABASES: Final = SessionDatabases(open_database, list_sessions, new_lines, new_facts, BELONGINGS)
 
 
 def owner_of(path: Path) -> str:

@@ -24,6 +24,7 @@ from turnlog.agents.base import (
     SourceKind,
     TurnMarker,
     Version,
+    is_database_itself,
 )
 from turnlog.agents.built_in import BUILT_IN
 from turnlog.agents.commands import SESSION, CommandForm, words
@@ -159,7 +160,11 @@ class OpenCode(RowAgent):
         return detect_file(path, head, self.program)
 
     def fold(self, source: Source, state: bytes | None = None) -> Fold:
-        """A fold of a session's rows, of a spilled output, of a stream or of an export."""
+        """A fold of a session's rows, of a database itself, of a spilled output, of a stream or of an export."""
+        if is_database_itself(source):
+            from turnlog.agents.strays import StraysFold
+
+            return StraysFold()
         if source.kind is SourceKind.SPILL:
             from turnlog.agents.opencode.sources import OutputFold
 

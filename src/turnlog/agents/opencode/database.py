@@ -15,10 +15,9 @@ from collections import defaultdict
 from collections.abc import Generator, Iterator, Sequence, Set
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
 
 from turnlog.agents.base import Version
-from turnlog.agents.databases import is_filled, open_snapshot
+from turnlog.agents.databases import SessionListing, is_filled, open_snapshot
 from turnlog.agents.decoding import list_of, object_of, text_of
 from turnlog.agents.handoffs import MARK
 from turnlog.agents.opencode.rows import EVENT, PROJECT, Row, as_blob, as_text, time_of, time_of_later_id, to_int
@@ -33,6 +32,7 @@ from turnlog.agents.opencode.snapshot import (
     project_facts,
     session_info,
 )
+from turnlog.agents.strays import Belonging
 
 TABLES = frozenset(
     {
@@ -55,7 +55,18 @@ TABLES = frozenset(
 _OWN_COLUMNS = {"session": {"id"}, "message": {"id", "session_id", "data"}, "part": {"id", "message_id", "data"}}
 """Without them a session cannot be read."""
 
-_DATABASE_SESSION = re.compile(r"(?P<database>.+)#(?P<session>[^#/.]+)")
+_EXCLUDED = "#/."
+"""Characters that no id of a session has, because a file of the JSON storage has them in its path."""
+
+BELONGINGS = (
+    Belonging("session", "id", excluded=_EXCLUDED),
+    *(Belonging(table, "session_id", "session") for table in ("message", "part", SESSION_MESSAGE)),
+)
+"""What rows must have to be read with a session."""
+
+_SESSION_ID = re.compile(rf"[^{_EXCLUDED}]+")
+
+_DATABASE_SESSION = re.compile(rf"(?P<database>.+)#(?P<session>[^{_EXCLUDED}]+)")
 
 
 def database_session_of(path: str) -> tuple[Path, str] | None:
@@ -112,15 +123,7 @@ _OTHER_TABLES = {
 """Further tables whose rows belong to a session -> their key."""
 
 
-class OpenCodeListing(NamedTuple):
-    """A session in the database."""
-
-    external_id: str
-    version: Version
-    project: str | None
-
-
-def list_sessions(path: Path, only: str | None = None) -> list[OpenCodeListing]:
+def list_sessions(path: Path, only: str | None = None) -> list[SessionListing]:
     """Every session of the database at `path`, or only the one with the id `only`.
 
     A session's version changes with its rows. Where the database has a sequence of events, that counts every change;
@@ -140,6 +143,8 @@ def list_sessions(path: Path, only: str | None = None) -> list[OpenCodeListing]:
         times: dict[str, int] = {}
         projects: dict[str, object] = {}
         for row in select(connection, f"SELECT * FROM session{' WHERE id = ?' if only else ''}", *_given(only)):
+            if not isinstance(row["id"], str) or not _SESSION_ID.fullmatch(row["id"]):
+                continue
             facts[_key(row, "id")].append(sorted(row.items()))
             times[_key(row, "id")] = to_int(row.get("time_updated"))
             projects[_key(row, "id")] = row.get("project_id")
@@ -151,7 +156,7 @@ def list_sessions(path: Path, only: str | None = None) -> list[OpenCodeListing]:
                 sizes[name] += to_int(row.get("count")) * _ROW_SIZE
         copies = _copies(connection, tables)
         return [
-            OpenCodeListing(name, _version(sizes[name], times[name], facts[name]), text_of(projects[name]))
+            SessionListing(name, _version(sizes[name], times[name], facts[name]), project=text_of(projects[name]))
             for name in facts
             if name not in copies
         ]

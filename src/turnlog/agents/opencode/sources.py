@@ -3,7 +3,7 @@
 Histories are databases and JSON storages below its data folder, and spilled outputs.
 
 A session in a database is a separate source, named `<database>#<session>`; a session of the JSON storage is named by
-its file. Each database is also a source by itself. It holds nothing, but its version says when it cannot be read.
+its file. Each database is also a source by itself.
 """
 
 from __future__ import annotations
@@ -11,14 +11,16 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from turnlog.agents.base import Detection, RowUpdate, Source, SourceKind, StatelessFold, Version
 from turnlog.agents.changes import Changes, Spill
-from turnlog.agents.databases import is_database
+from turnlog.agents.databases import SessionDatabases, database_of, database_source, is_database
 from turnlog.agents.files import entries, holds_file, holds_folder
 from turnlog.agents.opencode import NAME, PROGRAMS, Program
 from turnlog.agents.opencode.database import (
+    BELONGINGS,
     TableRows,
     database_session_of,
     list_sessions,
@@ -40,11 +42,12 @@ from turnlog.agents.opencode.storage import (
 from turnlog.agents.opencode.tools import OUTPUT_NAME, OUTPUTS
 from turnlog.errors import SourceError
 
-_DATABASE_SUFFIX = re.compile(r"-(?:wal|shm|journal)$")
 
-_READABLE: Version = (0, 0, 0, 0)
+def _new_lines(connection: sqlite3.Connection, session: str, log: Iterable[bytes]) -> RowUpdate:
+    return new_lines(TableRows(connection, session), log)
 
-_UNREADABLE: Version = (0, 0, 0, 1)
+
+_DATABASES = SessionDatabases(open_database, list_sessions, _new_lines, belongings=BELONGINGS)
 
 
 def find_sources(root: Path, databases: list[Path], program: Program) -> Iterator[Source]:
@@ -62,7 +65,7 @@ def sources_at(path: Path, root: Path, named: Sequence[Path], program: Program) 
 
     A database may be named by its write-ahead log, or another file of SQLite next to it.
     """
-    database = path.with_name(_DATABASE_SUFFIX.sub("", path.name))
+    database = database_of(path)
     if holds_file(database.parent, database.name) and not path.name.endswith(".json"):
         if path.parent.name == OUTPUTS:
             found = find_outputs(root, databases_in(root, program), program)
@@ -95,24 +98,11 @@ def session_files_of(source: Source) -> SessionFiles | None:
 
 def sessions_in(database: Path, root: Path, program: Program) -> Iterator[Source]:
     """The sessions of one database. Raises OSError or SourceError when it cannot be read."""
-    for found in list_sessions(database):
-        yield _source(f"{database}#{found.external_id}", root, found.external_id, found.version, found.project, program)
+    return _DATABASES.find_sessions(database, root, program.agent, partial(session_id, agent=program.agent))
 
 
 def _database_sources(database: Path, root: Path, program: Program) -> Iterator[Source]:
-    version = _READABLE
-    try:
-        yield from sessions_in(database, root, program)
-    except (OSError, SourceError):
-        version = _UNREADABLE
-    yield Source(
-        agent=program.agent,
-        path=str(database),
-        root=str(root),
-        kind=SourceKind.SIDECAR,
-        appendable=False,
-        version=version,
-    )
+    return _DATABASES.find_sources(database, root, program.agent, partial(session_id, agent=program.agent))
 
 
 def _source(path: str, root: Path, external: str, version: Version, project: str | None, program: Program) -> Source:
@@ -137,30 +127,19 @@ def holds_rows(source: Source) -> bool:
 
 def row_version(source: Source) -> Version:
     """See `RowAgent.row_version`."""
-    place = database_session_of(source.path)
-    if place is not None:
-        found = list_sessions(place[0], place[1])
-        if not found:
-            raise FileNotFoundError(source.path)
-        return found[0].version
-    files = session_files_of(source)
-    return _READABLE if files is None else files_version(files)
+    files = _files_of(source)
+    return _DATABASES.row_version(source) if files is None else files_version(files)
+
+
+def _files_of(source: Source) -> SessionFiles | None:
+    """The files of a session of a JSON storage; None if a source is in a database, or is one."""
+    return None if database_session_of(source.path) is not None else session_files_of(source)
 
 
 def read_rows(source: Source, log: Iterable[bytes]) -> RowUpdate:
     """See `RowAgent.read_rows`."""
-    place = database_session_of(source.path)
-    if place is not None:
-        with open_database(place[0]) as connection:
-            return new_lines(TableRows(connection, place[1]), log)
-    files = session_files_of(source)
-    if files is not None:
-        return new_lines(FileRows(files), log)
-    try:
-        list_sessions(Path(source.path))
-    except SourceError as error:
-        raise OSError(error.reason) from error
-    return RowUpdate()
+    files = _files_of(source)
+    return _DATABASES.read_rows(source, log) if files is None else new_lines(FileRows(files), log)
 
 
 # -- what a file is
@@ -266,6 +245,7 @@ def _detect_database(path: Path, program: Program) -> Detection:
         version=str(row["version"]) if row else None,
         source=sources[0] if len(sources) == 1 else None,
         sources=sources,
+        beside=(database_source(path, path.parent, program.agent),),
         reason=None if sources else "a database without sessions",
     )
 

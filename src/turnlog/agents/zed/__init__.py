@@ -31,7 +31,7 @@ class Zed(DatabaseAgent):
     reader = "turnlog.agents.zed.sources"
     log_folders = (THREADS_FOLDER,)
 
-    def fold(self, source: Source, state: bytes | None = None) -> Fold:
+    def session_fold(self, source: Source, state: bytes | None) -> Fold:
         """A fold of a thread."""
         from turnlog.agents.zed.fold import ZedFold
 

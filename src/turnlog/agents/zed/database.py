@@ -30,6 +30,7 @@ from turnlog.agents.decoding import fields_of
 from turnlog.agents.files import decompress
 from turnlog.agents.jsonl import UNREADABLE
 from turnlog.agents.row_files import line_of, restore_database, rows_in, update_of
+from turnlog.agents.strays import Belonging
 from turnlog.agents.zed import NAME
 
 THREADS = "threads"
@@ -41,6 +42,9 @@ MESSAGES = "messages"
 _MESSAGE = "message"
 
 _OWN_COLUMNS = {THREADS: {"id", "summary", "updated_at", "data_type", "data"}}
+
+BELONGINGS = (Belonging(THREADS, "id"),)
+"""What a row must have to be read."""
 
 _JSON, _PACKED = "json", "zstd"
 """Values of `data_type`."""
@@ -100,11 +104,6 @@ def new_lines(connection: sqlite3.Connection, session: str, log: Iterable[bytes]
     """The lines of a thread that its log does not have yet; all of them if its row has changed."""
     row = next(select_rows(connection, f"SELECT * FROM {THREADS} WHERE id = ?", session), None)
     return update_of([] if row is None else _lines_of(row), log)
-
-
-def new_facts(connection: sqlite3.Connection, session: str, log: Iterable[bytes]) -> RowUpdate:
-    """Nothing: all that is known about a thread is in its row."""
-    return RowUpdate()
 
 
 def _lines_of(row: Row) -> list[bytes]:

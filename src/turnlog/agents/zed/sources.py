@@ -15,16 +15,16 @@ from turnlog.agents.databases import DatabaseReader, SessionDatabases, database_
 from turnlog.agents.files import holds_file
 from turnlog.agents.zed import DATABASE, NAME, THREADS_FOLDER
 from turnlog.agents.zed.database import (
+    BELONGINGS,
     is_own,
     list_sessions,
-    new_facts,
     new_lines,
     open_database,
     restore_rows,
     session_id,
 )
 
-DATABASES: Final = SessionDatabases(open_database, list_sessions, new_lines, new_facts, has_facts=False)
+DATABASES: Final = SessionDatabases(open_database, list_sessions, new_lines, belongings=BELONGINGS)
 
 
 def find_sources(root: Path) -> Iterator[Source]:
