@@ -416,6 +416,19 @@ def test_a_session_whose_generation_is_gone_is_reported(tmp_path: Path) -> None:
     assert summary.problems
 
 
+@pytest.mark.parametrize("name", ["CURRENT", "generations/*/manifest.json", "generations/*/checkpoint*.json"])
+def test_a_damaged_file_of_a_session_is_named(name: str, tmp_path: Path) -> None:
+    root = tmp_path / ".vibe"
+    shutil.copytree(DATA / "3.0.2/tour", root)
+    folder = Path(next(AGENT.find_sources(root)).path).parent
+    for damaged in folder.glob(name):
+        damaged.write_bytes(b"{")
+    [problem] = sync(tmp_path / "store.db", roots=[root], agents=[AGENT]).problems
+    words, place = problem.reason.split(": ")
+    assert words == "a file of the newest generation is missing or damaged"
+    assert (folder / place) in folder.glob(name)
+
+
 # -- finding them
 
 

@@ -27,6 +27,9 @@ _DOCUMENTS = ("checkpoint", "projection_state", "runtime_state")
 """What a manifest names: a file each, and of some the chunks of its lists."""
 
 _FOLDERS = ("", "journal", "chunks", "generations")
+_LONGEST = 200
+"""Characters of a name that are shown: a damaged file may name another of any length."""
+
 _ATTEMPTS = 3
 """How often a folder is read whose generation changes meanwhile."""
 
@@ -105,9 +108,12 @@ def parse_session(files: dict[str, bytes], folder: Path) -> VibeSession:
     when it is whole.
     """
     generation = text_of(_json(files, CURRENT).get("generation"))
-    manifest = _json(files, f"generations/{generation}/manifest.json")
-    if generation is None or not manifest:
-        raise SourceError("the newest generation cannot be read", path=folder / CURRENT)
+    if generation is None:
+        raise _unreadable(CURRENT, folder)
+    place = f"generations/{generation}/manifest.json"
+    manifest = _json(files, place)
+    if not manifest:
+        raise _unreadable(place, folder)
     named = {name: _named(files, name, folder) for name in _named_in(manifest, generation)}
     checkpoint, projection, runtime = (
         object_of(named.get(_document(generation, manifest, kind))) for kind in _DOCUMENTS
@@ -171,7 +177,13 @@ def _named(files: dict[str, bytes], name: str, folder: Path) -> Any:
     try:
         return msgspec.json.decode(files.get(name, b""))
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-        raise SourceError("a file of the newest generation is missing or damaged", path=folder / name) from error
+        raise _unreadable(name, folder) from error
+
+
+def _unreadable(name: str, folder: Path) -> SourceError:
+    # The file's name is in the words, too: the source of a session is `CURRENT`, and problems are those of sources.
+    place = name if len(name) <= _LONGEST else f"{name[:_LONGEST]}…"
+    return SourceError(f"a file of the newest generation is missing or damaged: {place}", path=folder / name)
 
 
 def _document(generation: str, manifest: Json, kind: str) -> str:
