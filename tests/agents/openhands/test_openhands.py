@@ -309,6 +309,24 @@ def test_a_conversation_without_its_state_is_read_without_tokens(home: Path, tmp
     assert [message.usage for message in read] == [None] * len(read)
 
 
+@pytest.mark.parametrize("lost", [0, 20, 2000])
+def test_what_was_said_of_a_damaged_state_goes_when_it_is_mended(lost: int, home: Path, tmp_path: Path) -> None:
+    shutil.copytree(RUNS.folder / TOUR, home / ".openhands")
+    [state] = (home / ".openhands").rglob("base_state.json")
+    whole, store = state.read_bytes(), tmp_path / "store.db"
+    states = (whole, b"{" + whole if lost == 0 else whole[:-lost], whole)
+    said: list[int] = []
+    used: list[object] = []
+    for data in states:
+        state.write_bytes(data)
+        sync(store)
+        with open_store(store) as opened:
+            said.append(opened.diagnostics().total or 0)
+            used += [session.usage for session in opened.sessions(SessionFilter()).items]
+    assert said == [0, 1, 0]
+    assert used == [used[0]] * 3
+
+
 def test_a_conversation_is_known_by_its_state(tmp_path: Path) -> None:
     """R-S21"""
     [source] = RUNS.sources(TOUR)

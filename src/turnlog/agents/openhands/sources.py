@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import msgspec
@@ -134,9 +134,24 @@ def new_lines(source: Source, log: Iterable[bytes]) -> RowUpdate:
     for row in new:
         if row.path.startswith(EVENTS):
             row.modified = modified.get(row.path)
-    if _goes_on(known, new):
+    is_mended = _is_mended(known, files)
+    if _goes_on(known, new) and not is_mended:
         return RowUpdate(lines=[_encode(row) + b"\n" for row in new])
-    return RowUpdate(lines=[_encode(row) + b"\n" for row in _in_order([*known, *new])], anew=True)
+    rows = _in_order([*known, *new], without=STATE if is_mended else None)
+    return RowUpdate(lines=[_encode(row) + b"\n" for row in rows], anew=True)
+
+
+def _is_mended(known: Iterable[FileRow], files: Mapping[str, bytes]) -> bool:
+    """Whether a log has a damaged state in place of the one that is there now."""
+    before = contents(known).get(STATE)
+    return before is not None and not _is_document(before) and _is_document(files.get(STATE, b""))
+
+
+def _is_document(data: bytes) -> bool:
+    try:
+        return bool(object_of(msgspec.json.decode(data)))
+    except UNREADABLE:
+        return False
 
 
 def _goes_on(known: Iterable[FileRow], new: Iterable[FileRow]) -> bool:
@@ -149,15 +164,23 @@ def _has_event(row: FileRow) -> bool:
     return not row.is_gone and event_number(row.path) is not None
 
 
-def _in_order(rows: list[FileRow]) -> Iterator[FileRow]:
-    """Each event as it was last, in the order of their numbers, then all versions of the other files."""
+def _in_order(rows: list[FileRow], without: str | None) -> Iterator[FileRow]:
+    """Each event as it was last, in the order of their numbers, then all versions of the other files.
+
+    Args:
+        rows: The rows of the log, and the new ones.
+        without: A file whose older versions are left out; an older generation of the log has them.
+    """
     events = [row for row in rows if _has_event(row)]
     newest = {row.path: row.modified for row in events}
     for path, data in sorted(contents(events).items(), key=lambda each: _place(each[0])):
         yield file_row(path, data, modified=newest[path])
     there = contents(rows)
     # An event that is back has no longer gone.
-    yield from (row for row in rows if not _has_event(row) and not (row.is_gone and row.path in there))
+    others = (row for row in rows if not _has_event(row) and not (row.is_gone and row.path in there))
+    yield from (row for row in others if row.path != without)
+    if without is not None:
+        yield file_row(without, there[without])
 
 
 def rows_in(log: Iterable[bytes]) -> list[FileRow]:
