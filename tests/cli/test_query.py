@@ -118,6 +118,8 @@ def test_what_python_cannot_ask_is_said_in_our_words(run: Command, sql: str, wor
     [
         ("SELECT * FROM v_session", "v_session (did you mean v_sessions?); `turnlog query` lists the views"),
         ("SELECT s.titel FROM v_sessions s", "s.titel (did you mean title?); `turnlog query` lists the views"),
+        ("SELECT titel FROM v_usage", "titel; `turnlog query` lists the views"),
+        ("SELECT session_id FROM v_parts", "no such column: session_id (there is one in v_"),
         ("SELECT * FROM qqqq", "no such table: qqqq; `turnlog query` lists the views"),
     ],
 )

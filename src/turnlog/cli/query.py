@@ -37,6 +37,9 @@ _LARGEST_MEASURED = 8 << 20
 
 _MORE = ": --seconds gives it more time"
 
+_SHOWN_VIEWS = 3
+"""Views with a column that the one that is asked has not."""
+
 _UNKNOWN = re.compile(r"no such (table|column): (\S+)")
 
 
@@ -82,12 +85,12 @@ def query(sql: str | None, limit: int, seconds: float, as_csv: bool, as_json: bo
         with ask(store_path, sql, seconds, on_stuck=lambda: _end(seconds), memory=MEMORY) as found:
             _write(found.columns, found.rows, limit, as_csv=as_csv, as_json=as_json)
     except ValueError as error:
-        raise click.UsageError(f"{error}{_near(store_path, str(error))}.") from error
+        raise click.UsageError(f"{error}{_near(store_path, sql, str(error))}.") from error
     except QueryTimeoutError as error:
         raise QueryTimeoutError(f"{error}{_MORE}") from error
 
 
-def _near(store_path: Path, error: str) -> str:
+def _near(store_path: Path, sql: str, error: str) -> str:
     """The view or column that an unknown name may mean, and where all of them are."""
     from difflib import get_close_matches
 
@@ -97,9 +100,16 @@ def _near(store_path: Path, error: str) -> str:
     if unknown is None:
         return ""
     views = list_views(store_path)
-    names = list(views) if unknown[1] == "table" else sorted({name for columns in views.values() for name in columns})
-    near = get_close_matches(unknown[2].rpartition(".")[2], names, 1)
-    hint = f" (did you mean {near[0]}?)" if near else ""
+    name = unknown[2].rpartition(".")[2]
+    having = [view for view, columns in views.items() if name in columns]
+    if having:
+        hint = f" (there is one in {', '.join(having[:_SHOWN_VIEWS])})"
+    else:
+        # Of the views that are asked: a similar column of another one leads astray.
+        asked = [view for view in views if re.search(rf"\b{view}\b", sql)]
+        names = list(views) if unknown[1] == "table" else sorted({each for view in asked for each in views[view]})
+        near = get_close_matches(name, names, 1)
+        hint = f" (did you mean {near[0]}?)" if near else ""
     return f"{hint}; `turnlog query` lists the views and their columns"
 
 
