@@ -167,6 +167,20 @@ def test_images_are_taken_from_the_export(database: Path, tmp_path: Path, *, is_
     assert found == [data] * 2
 
 
+@pytest.mark.parametrize("is_zip", [False, True])
+def test_a_file_that_is_too_large_is_named(database: Path, tmp_path: Path, *, is_zip: bool) -> None:
+    folder = tmp_path / "export"
+    shutil.copytree(CHATGPT, folder)
+    with (folder / "file-Cat0001-cat.png").open("r+b") as file:
+        file.truncate((32 << 20) + 1)
+    import_file(database, zipped(folder, tmp_path / "export.zip") if is_zip else folder)
+    with open_store(database) as store:
+        found = store.diagnostics().items
+    assert [(each.session_id, each.severity, each.reason) for each in found] == [
+        (CAT, "error", "larger than 32 MB, so left out: file-Cat0001-cat.png")
+    ]
+
+
 # -- Claude.ai
 
 

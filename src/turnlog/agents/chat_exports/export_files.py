@@ -26,7 +26,7 @@ LISTS: Final = re.compile(r"conversations(?:-\d+)?\.json")
 """The files with conversations: one, or in large exports several."""
 
 LARGEST_FILE: Final = 32 << 20
-"""Bytes of an image or another file that are read; a larger one is left out."""
+"""Bytes of an image or another file that are read; a larger one is left out, with a diagnostic."""
 
 _LARGEST_LIST: Final = 2 << 30
 """Bytes of a list in a zip that is read."""
@@ -109,7 +109,8 @@ class ExportFiles:
         # Two of one name are two lists.
         for info in sorted(self._zip.infolist()[:_MOST_FILES], key=lambda each: each.filename):
             if not info.is_dir() and LISTS.fullmatch(PurePosixPath(info.filename).name):
-                yield info.filename, self._unpacked(self._zip, info, None)
+                refuse_too_large(info, self._path, _LARGEST_LIST)
+                yield info.filename, self._unpacked(self._zip, info)
 
     def conversations(self, service: Service) -> tuple[dict[str, Listed], tuple[str, ...]]:
         """The conversations of all lists by their ids, and what the lists have lost.
@@ -132,17 +133,16 @@ class ExportFiles:
                 losses.append(f"{name}: conversations that are left out, since a later one has their id: {again}")
         return found, tuple(losses)
 
-    def files(self, beginnings: Iterable[str]) -> Iterator[tuple[str, bytes]]:
-        """The name and the content of the file whose name begins with each of these."""
+    def files(self, beginnings: Iterable[str]) -> Iterator[tuple[str, bytes | None]]:
+        """The name and the content of the file whose name begins with each of these; None for one that is too large."""
         wanted = sorted({each for each in beginnings if each})
         named = self._named() if wanted else []
         for beginning in wanted:
             # The first one that is not before a beginning has it, or none has.
             found = bisect_left(named, (beginning, ""))
             name, place = named[found] if found < len(named) else ("", "")
-            content = self._content(place) if name.startswith(beginning) else None
-            if content:
-                yield name, content
+            if name.startswith(beginning):
+                yield name, self._content(place)
 
     def _named(self) -> list[tuple[str, str]]:
         """The name and the place of each file that is no list, sorted; of a zip they are looked up once."""
@@ -164,22 +164,21 @@ class ExportFiles:
             if file.is_file() and not file.is_symlink()
         ]
 
-    def _content(self, name: str) -> bytes:
-        """The content of a file that is no list; one that is too large is empty."""
+    def _content(self, name: str) -> bytes | None:
+        """The content of a file that is no list; None if it is too large."""
         if self._zip is not None:
             # The last one of its name.
-            return self._unpacked(self._zip, self._zip.getinfo(name), LARGEST_FILE)
+            info = self._zip.getinfo(name)
+            return None if info.file_size > LARGEST_FILE else self._unpacked(self._zip, info)
         data = read_regular_file(self._path.parent / name, LARGEST_FILE + 1)
-        return b"" if len(data) > LARGEST_FILE else data
+        return None if len(data) > LARGEST_FILE else data
 
-    def _unpacked(self, archive: zipfile.ZipFile, info: zipfile.ZipInfo, limit: int | None) -> bytes:
-        """The content of a file in a zip; without a limit that of a list. One that is larger than that is empty."""
+    def _unpacked(self, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
+        """The content of a file in a zip."""
         try:
             if info.flag_bits & _ENCRYPTED:
                 raise SourceError(f"{info.filename} is encrypted: unpack the zip with its password", path=self._path)
-            if limit is None:
-                refuse_too_large(info, self._path, _LARGEST_LIST)
-            return b"" if limit is not None and info.file_size > limit else archive.read(info)
+            return archive.read(info)
         except (zipfile.BadZipFile, zlib.error, EOFError, KeyError, RuntimeError, NotImplementedError) as error:
             raise SourceError(f"{info.filename}: {error}", path=self._path) from error
 

@@ -30,6 +30,8 @@ class ExportFold(ConversationFold[RowLine]):
             context.report("the line is no conversation")
             context.changes.counts.unreadable += 1
             return
+        if record.note is not None:
+            context.report(record.note)
         for reason in replaced:
             context.report(reason, "note")
         self.read_conversation(context, found, record)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from datetime import datetime
 from functools import lru_cache
@@ -17,7 +17,16 @@ from typing import Any, Final, NamedTuple
 from msgspec import Raw
 
 from turnlog.agents.base import Detection, RowUpdate, Source, SourceKind, Version
-from turnlog.agents.chat_exports.export_files import LISTS, ExportFiles, Listed, Service, is_list, is_zip, object_in
+from turnlog.agents.chat_exports.export_files import (
+    LARGEST_FILE,
+    LISTS,
+    ExportFiles,
+    Listed,
+    Service,
+    is_list,
+    is_zip,
+    object_in,
+)
 from turnlog.agents.databases import READABLE, Row, session_place
 from turnlog.agents.decoding import is_utf8
 from turnlog.agents.files import entries, holds_folder, is_file
@@ -30,6 +39,9 @@ CONVERSATION: Final = "conversation"
 
 JSON: Final = "json"
 """The column with the conversation."""
+
+_SHOWN_FILES: Final = 3
+"""Names of files of a conversation that are left out."""
 
 _ZIP: Final = ".zip"
 _UNREADABLE: Final[Version] = (0, 0, 0, 1)
@@ -177,8 +189,21 @@ def _opened(path: Path, stamp: tuple[int, int, int]) -> ExportFiles:
 def _lines(service: Service, path: Path, found: Listed) -> Iterator[bytes]:
     wanted = set(filter(None, service.files_of(object_in(found.json))))
     files = _opened(path, _stamp(path)).files(wanted) if wanted else ()
-    contents: Row = {f"{FILE}{name}": content for name, content in files}
-    yield line_of(CONVERSATION, {JSON: _column_of(found.json)} | contents)
+    contents, too_large = Row(), list[str]()
+    for name, content in files:
+        if content:
+            contents[f"{FILE}{name}"] = content
+        elif content is None:
+            too_large.append(name)
+    yield line_of(CONVERSATION, {JSON: _column_of(found.json)} | contents, _left_out(too_large))
+
+
+def _left_out(too_large: Sequence[str]) -> str | None:
+    """What the fold reports of files that are not read; nothing if all are."""
+    if not too_large:
+        return None
+    others = f" and {len(too_large) - _SHOWN_FILES:,} others" if len(too_large) > _SHOWN_FILES else ""
+    return f"larger than {LARGEST_FILE >> 20} MB, so left out: {', '.join(too_large[:_SHOWN_FILES])}{others}"
 
 
 def _column_of(item: Raw) -> Raw | str | bytes:
