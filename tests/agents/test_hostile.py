@@ -150,6 +150,57 @@ def test_any_value_may_stand_anywhere(name: str, tmp_path: Path) -> None:
     assert tried > 30
 
 
+# -- files that are rewritten whole
+
+
+def texts(name: str) -> Iterator[tuple[Source, bytes]]:
+    """The files of an agent's bundled logs that have no lines of JSON: documents, facts beside logs, plain texts."""
+    found = agent(name)
+    for source in found.discover([sample_of(name)]):
+        if not reads_rows(found, source) and (not source.appendable or name not in LINE_AGENTS):
+            yield source, Path(source.path).read_bytes()
+
+
+def document(data: bytes) -> dict[str, Any]:
+    """Its JSON; empty if it is no object of JSON."""
+    try:
+        found = json.loads(data)
+    except ValueError:
+        return {}
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+
+
+TEXT_AGENTS = [name for name in names(one_per_package()) if any(texts(name))]
+DOCUMENT_AGENTS = [name for name in TEXT_AGENTS if any(document(data) for _, data in texts(name))]
+
+
+@pytest.mark.parametrize("name", DOCUMENT_AGENTS)
+def test_any_value_may_stand_anywhere_in_a_document(name: str, tmp_path: Path) -> None:
+    found = agent(name)
+    first = random.randrange(len(VALUES))
+    known = [(source, value) for source, data in texts(name) if (value := document(data))]
+    shapes = {
+        (source.path, shape_of(place)): (source, value, place) for source, value in known for place in places(value)
+    }
+    with closing(connect(tmp_path / "turnlog.db", checked=False)) as connection:
+        for tried, (source, value, place) in enumerate(some_of([*shapes.values()], 30)):
+            odd = replaced(value, place, VALUES[(first + tried) % len(VALUES)])
+            raw = json.dumps(odd, ensure_ascii=random.random() < 0.5).replace("Infinity", "1e400")
+            save(connection, source, read(found, source, [raw.encode("utf-8", "surrogatepass")]))
+
+
+@pytest.mark.parametrize("name", TEXT_AGENTS)
+def test_any_bytes_may_stand_in_a_text(name: str, tmp_path: Path) -> None:
+    """In the place of the text, at its beginning, within it, and with its end cut off."""
+    found = agent(name)
+    with closing(connect(tmp_path / "turnlog.db", checked=False)) as connection:
+        for source, data in texts(name):
+            at = random.randrange(len(data) + 1)
+            for odd in some_of([*BYTES.values()], 3):
+                for text in (odd, odd + data, data[:at] + odd + data[at:], data[:at]):
+                    save(connection, source, read(found, source, [text]))
+
+
 # -- bytes
 
 

@@ -26,7 +26,7 @@ from turnlog.agents.copilot_chat.contents import (
     time_of,
 )
 from turnlog.agents.copilot_chat.sources import session_id, workspace_of
-from turnlog.agents.decoding import branch_of, list_of, object_of, text_of
+from turnlog.agents.decoding import branch_of, clean_json, list_of, object_of, text_of
 from turnlog.agents.json_file import locate_items, read_object
 from turnlog.agents.jsonl import JsonLines
 from turnlog.model import (
@@ -95,7 +95,7 @@ def _read_snapshot(context: ConversationContext, requests: LoggedConversation, d
     if record is None:
         return
     try:
-        requests.value = object_of(msgspec.json.decode(context.json))
+        requests.value = object_of(msgspec.json.decode(clean_json(context.json)))
     except (msgspec.MsgspecError, RecursionError):
         context.report("numbers or nesting that cannot be read")
         return
