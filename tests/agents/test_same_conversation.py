@@ -30,14 +30,13 @@ AGENTS = [*HOMES, "opencode"]
 
 DIFFERENCES = {
     ("gemini-cli", "a command fails"): ("success", 3),
-    ("opencode", "a command fails"): ("success", 3),
     ("codex", "the answer recalls"): ["reasoning", "text"],
     ("gemini-cli", "the answer recalls"): ["reasoning", "text"],
     ("opencode", "the answer recalls"): ["reasoning", "text"],
 }
 """Agent, moment -> what stands there instead.
 
-Gemini CLI and OpenCode tell a command that failed as a success with an exit code. Claude Code's script has no thought
+Gemini CLI tells a command that failed as a success with an exit code. Claude Code's script has no thought
 before the last answer: it ran without one.
 """
 

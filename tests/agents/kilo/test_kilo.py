@@ -138,7 +138,9 @@ def test_results_are_those_that_the_next_request_held(tmp_path: Path) -> None:
 
 def test_a_failed_command_has_its_exit_code(tmp_path: Path) -> None:
     call = next(call for call in calls_of(tour(tmp_path)) if call.tool_call_id == "call_fail1")
-    assert call.results[0].exit_code == 3
+    [result] = call.results
+    assert (call.state, result.status, result.exit_code) == ("output-error", "error", 3)
+    assert result.error_text == call.output_text
 
 
 def test_a_tool_that_failed_and_a_command_that_was_left_running(tmp_path: Path) -> None:

@@ -45,10 +45,15 @@ def test_the_error_text_decides_the_state_of_a_call(error: str, state: ToolState
         (STOPPED, 0, ToolState.OUTPUT_AVAILABLE),
         (f"{STOPPED} is what the file says", None, ToolState.OUTPUT_AVAILABLE),
         (TIMED_OUT, None, ToolState.OUTPUT_AVAILABLE),
+        ("no such file", 3, ToolState.OUTPUT_ERROR),
+        ("", 3, ToolState.OUTPUT_ERROR),
+        ("", 0, ToolState.OUTPUT_AVAILABLE),
     ],
 )
-def test_a_command_that_the_user_stopped_is_aborted(output: str, exit_code: int | None, state: ToolState) -> None:
-    """R-K9: since about 1.14 its row is completed, without an exit code, and the end of the output says so."""
+def test_the_end_of_a_command_decides_the_state_of_its_call(
+    output: str, exit_code: int | None, state: ToolState
+) -> None:
+    """R-K9: since about 1.14 one that the user stopped is completed, without an exit code; its output says so."""
     assert state_of("bash", status="completed", output=output, metadata={"exit": exit_code}) is state
 
 

@@ -206,7 +206,11 @@ def _result(call_id: str, name: str, state: Row, facts: Row, time: Row, *, is_ov
         error = text_of(object_of(state.get("input")).get("error")) or text_of(state.get("output"))
     text = text_of(state.get("output")) if status == "completed" else error or text_of(facts.get("output"))
     start, end = to_int(time.get("start")), to_int(time.get("end"))
-    exit_code = facts.get("exit")
+    found = facts.get("exit")
+    exit_code = found if type(found) is int else None
+    # OpenCode completes a call whose command failed: the tool itself did its work.
+    if error is None and status == "completed" and exit_code:
+        error = text or f"exit code {exit_code}"
     compacted = time.get("compacted")
     return ToolResult(
         id=f"{call_id}:{status if status in _FINAL_STATUSES else 'aborted'}",
@@ -215,7 +219,7 @@ def _result(call_id: str, name: str, state: Row, facts: Row, time: Row, *, is_ov
         structured=json_of(facts) if facts else UNSET,
         error_text=error,
         spilled_to=spilled_to(text, facts),
-        exit_code=exit_code if type(exit_code) is int else None,
+        exit_code=exit_code,
         completed_at=to_datetime(time.get("end")),
         duration_ms=end - start if start and end >= start else None,
         metadata={NAME: own_facts} if (own_facts := _result_facts(state, compacted)) else {},
@@ -237,7 +241,7 @@ def _status(status: object, error: str | None) -> ResultStatus:
     return "success" if error is None and status == "completed" else "error"
 
 
-def _is_stopped_by_user(text: str | None, exit_code: object) -> bool:
+def _is_stopped_by_user(text: str | None, exit_code: int | None) -> bool:
     return text is not None and exit_code is None and _STOPPED_OUTPUT.search(text[-_STOPPED_OUTPUT_SIZE:]) is not None
 
 
