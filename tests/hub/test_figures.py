@@ -143,6 +143,12 @@ def happens(
     elif kind == "owner":
         session.client, session.owner = chance.choice(people)
         changed(hub, session, "owner_user", session.owner)
+        # Ids of messages are each person's own.
+        hub.row(
+            "UPDATE turnlog.messages SET owner = %s WHERE external_id LIKE %s RETURNING 1",
+            session.owner,
+            f"{session.name}-%",
+        )
     else:
         sessions.remove(session)
         gone = session.client.post(f"/api/sessions/turnlog:{session.name}/forget", json={"dry_run": False})
