@@ -316,10 +316,13 @@ def pull(session_id: str | None, is_all: bool, folder: Path | None, store_path: 
         if session_id is not None:
             _pull_one(client, session_id if ":" in session_id else _begins_with(client, session_id), folder)
             return
+        from turnlog.hub.machine.pulling import agent_of
+
         sessions, failed = client.sessions_with_logs(), Counter[type[TurnlogError]]()
         for each in sessions:
             try:
-                _pull(client, each, None if folder is None else folder / each.partition(":")[0])
+                # Of a known agent, whose name leads nowhere else: it is the hub that says it.
+                _pull(client, each, None if folder is None else folder / agent_of(each).name)
             except (ConflictError, NotFoundError) as error:
                 failed[type(error)] += 1
                 click.echo(f"turnlog: {plain(str(error))}", err=True)
@@ -355,10 +358,12 @@ def _pull_one(client: HubClient, session_id: str, folder: Path | None) -> None:
 
 
 def _pull(client: HubClient, session_id: str, folder: Path | None) -> None:
-    from turnlog.hub.machine.pulling import PulledLogs, agent_home
+    from turnlog.hub.machine.pulling import PulledLogs, agent_of, home_of
 
+    agent = agent_of(session_id)
     logs = PulledLogs(client.logs(session_id))
-    for path, size in logs.write(folder or agent_home(session_id)):
+    logs.refuse_other_than_logs(agent)
+    for path, size in logs.write(folder or home_of(agent)):
         click.echo(f"{plain(str(path))}  {formatting.size(size)}")
     for reason in dict.fromkeys(each.reason for each in logs.missing):
         names = [one_line(each.path) for each in logs.missing if each.reason == reason]

@@ -201,7 +201,7 @@ class HubClient:
 
     def sessions_with_logs(self) -> list[str]:
         """Ids of the sessions of this person whose log files the hub has."""
-        return self._json("GET", "/hub/v1/logs")["sessions"]
+        return [str(each) for each in self._json("GET", "/hub/v1/logs")["sessions"]]
 
     def logs(self, session_id: str) -> bytes:
         """The log files of a session, as a tar in zstd."""

@@ -5,30 +5,41 @@ from __future__ import annotations
 import io
 import os
 import tarfile
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Final, NamedTuple
 
 import msgspec
 
+from turnlog.agents import agents, find_sources
+from turnlog.agents.base import Agent, RowAgent
 from turnlog.errors import ConflictError, NotFoundError, StoreError
 from turnlog.hub.sync.wire import MISSING_LOGS
+from turnlog.paths import folders
 from turnlog.platforms.files import BINARY
 from turnlog.store import zstd
 
 _PIECE: Final = 1 << 20
 
+_LATEST: Final = 253402300800
+"""The year 10000, in seconds since 1970."""
 
-def agent_home(session_id: str) -> Path:
-    """The home of a session's agent on this machine. Raises NotFoundError for an agent that is not known."""
-    from turnlog.agents import agents
-    from turnlog.paths import folders
 
+def agent_of(session_id: str) -> Agent:
+    """The agent of a session. Raises NotFoundError for one that is not known here."""
     name = session_id.partition(":")[0]
     found = next((agent for agent in agents() if agent.name == name), None)
-    if found is None or found.homes is None:
-        raise NotFoundError(f"there is no agent {name!r} here: say with --to where the files go")
-    return folders(found.homes)[0]
+    if found is None:
+        raise NotFoundError(f"there is no agent {name!r} here, which could say which files are its logs")
+    return found
+
+
+def home_of(agent: Agent) -> Path:
+    """The home of an agent on this machine. Raises NotFoundError if it has none."""
+    if agent.homes is None:
+        raise NotFoundError(f"{agent.display_name} has no home here: say with --to where the files go")
+    return folders(agent.homes)[0]
 
 
 class MissingLog(NamedTuple):
@@ -47,12 +58,35 @@ class PulledLogs:
         try:
             with tarfile.open(fileobj=io.BytesIO(zstd.decompress(packed))) as archive:
                 self._files = [
-                    (_relative(member), _read(archive, member), member.mtime) for member in archive.getmembers()
+                    (_relative(member), _read(archive, member), _changed_at(member)) for member in archive.getmembers()
                 ]
                 missing = archive.pax_headers.get(MISSING_LOGS, "[]")
             self.missing = tuple(msgspec.json.decode(missing, type=list[MissingLog]))
         except (tarfile.TarError, zstd.ZstdError, msgspec.DecodeError) as error:
             raise StoreError(f"the hub sends no log files: {error}") from error
+
+    def refuse_other_than_logs(self, agent: Agent) -> None:
+        """Raise StoreError if a file is in no place where the agent keeps logs.
+
+        Whoever shares a session, and the hub, choose the names of its files: a home also has settings, whose hooks the
+        agent would run. An agent without a home, such as a service whose exports are imported, has none.
+        """
+        if agent.homes is None:
+            return
+        with tempfile.TemporaryDirectory(prefix="turnlog-pulled-") as folder:
+            home = Path(folder)
+            for path, data, _ in self._files:
+                (home / path).parent.mkdir(parents=True, exist_ok=True)
+                (home / path).write_bytes(data)
+            logs = {source.path for _, source in find_sources([agent], [home])}
+            others = [
+                path
+                for path, *_ in self._files
+                if str(home / path) not in logs
+                and not (isinstance(agent, RowAgent) and any(agent.sources_at(home / path, home)))
+            ]
+        if others:
+            raise StoreError(f"the hub sends something that is no log of {agent.display_name}: {others[0]}")
 
     def write(self, to: Path) -> Iterator[tuple[Path, int]]:
         """Write the files below a folder and return each with its size; only the user can read them.
@@ -72,9 +106,16 @@ class PulledLogs:
 
 def _relative(member: tarfile.TarInfo) -> PurePosixPath:
     path = PurePosixPath(member.name)
-    if not member.isfile() or path.is_absolute() or ".." in path.parts or not path.parts:
+    if not member.isfile() or member.issparse() or path.is_absolute() or ".." in path.parts or not path.parts:
         raise StoreError(f"the hub sends something that is no log file: {member.name[:200]}")
     return path
+
+
+def _changed_at(member: tarfile.TarInfo) -> float:
+    """Seconds since 1970, of a year that a date can have."""
+    if not 0 <= member.mtime < _LATEST:  # also of NaN
+        raise StoreError(f"the hub sends a file of no time: {member.name[:200]}")
+    return member.mtime
 
 
 def _read(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
