@@ -222,6 +222,67 @@ def test_the_end_of_a_large_content_is_found_once_its_bytes_are_there(
         assert (answer.status_code, answer.json()["error"]["message"]) == (503, NO_BLOBS)
 
 
+def test_what_is_forgotten_on_the_hub_goes_from_the_folder_also_when_that_was_away(
+    databases: PostgresDatabases, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("turnlog.hub.retention.GARBAGE_SECONDS", 0.1)
+    place = tmp_path / "blobs"
+
+    def files() -> list[str]:
+        return [path.name for path in place.rglob("*") if path.is_file()]
+
+    with hub(databases, tmp_path, blobs=FolderBlobs(place)) as found, ToyStore(tmp_path) as toy:
+        person = found.browser("Ana", "owner")
+        token = {"name": "machine", "scopes": ["read", "push"]}
+        machine = found.client(person.post("/hub/v1/tokens", json=token).json()["token"])
+        texts = {"a": TEXT, "b": TEXT + b"hazelnut"}
+        for name, text in texts.items():
+            line = b'{"kind":"text","id":"%b","message":"%b","role":"user","text":"%b"}\n'
+            toy.add(f"{name}.log", line % (name.encode(), name.encode(), text))
+        batch = read_batch(toy.connection, FeedPosition())
+        assert batch is not None
+        assert machine.post("/hub/v1/batches?store=s", content=taking.encode(batch)).status_code == 200
+        for text in texts.values():
+            assert machine.put(f"/hub/v1/blobs/{hashlib.sha256(text).hexdigest()}", content=text).status_code == 204
+        assert len(files()) == 2
+        assert person.post("/api/sessions/toy:a/forget", json={"dry_run": False}).status_code == 200
+        until = time.monotonic() + 20
+        while SHA256 in files() and time.monotonic() < until:
+            time.sleep(0.02)
+        kept = hashlib.sha256(texts["b"]).hexdigest()
+        assert files() == [kept]
+        place.rename(tmp_path / "elsewhere")
+        place.write_text("away")
+        assert person.post("/api/sessions/toy:b/forget", json={"dry_run": False}).status_code == 200
+        time.sleep(0.5)
+        place.unlink()
+        (tmp_path / "elsewhere").rename(place)
+        while files() and time.monotonic() < until:
+            time.sleep(0.02)
+        assert files() == []
+
+
+def test_other_bytes_than_were_sent_are_not_shown(databases: PostgresDatabases, tmp_path: Path) -> None:
+    place = tmp_path / "blobs"
+    with hub(databases, tmp_path, blobs=FolderBlobs(place)) as found, ToyStore(tmp_path) as toy:
+        token = {"name": "machine", "scopes": ["read", "push"]}
+        machine = found.client(found.browser("Ana", "owner").post("/hub/v1/tokens", json=token).json()["token"])
+        toy.add("s.log", b'{"kind":"text","id":"u1","message":"u1","role":"user","text":"%b"}\n' % TEXT)
+        batch = read_batch(toy.connection, FeedPosition())
+        assert batch is not None
+        assert machine.post("/hub/v1/batches?store=s", content=taking.encode(batch)).status_code == 200
+        assert machine.put(f"/hub/v1/blobs/{SHA256}", content=TEXT).status_code == 204
+        (file,) = (path for path in place.rglob("*") if path.is_file())
+        for data in (TEXT.replace(b"walnut", b"poison"), TEXT[:100]):
+            file.write_bytes(data)
+            for address in (f"/api/blobs/{SHA256}", f"/hub/v1/blobs/{SHA256}"):
+                answer = machine.get(address)
+                assert (answer.status_code, "are damaged" in answer.text) == (404, True)
+            assert machine.get("/api/sessions/toy:s/window").status_code == 200
+        file.write_bytes(TEXT)
+        assert machine.get(f"/api/blobs/{SHA256}").content == TEXT
+
+
 def test_a_key_is_in_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAWALNUT")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hazelnut")

@@ -165,7 +165,7 @@ def create_hub(
 def _drop_garbage(blobs: BlobStore | None, store: PostgresStore) -> None:
     """Delete contents beside the database that nothing refers to any more."""
     if blobs is not None:
-        with suppress(StoreError):  # they go with the next ones
+        with suppress(StoreError):  # they go when it can be used again
             store.drop_garbage(partial(blobs.delete, store.team))
 
 

@@ -1,12 +1,14 @@
 """Forgets sessions that are older than the rule of their team allows, and what has been in the trash for long enough.
 
-In the background of every hub process.
+Also deletes the large contents beside the database that were of messages which are gone. In the background of every hub
+process.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import Final
@@ -18,6 +20,9 @@ from turnlog.hub.people.trash import TRASH_DAYS
 from turnlog.store.postgres.store import PostgresStore
 
 EVERY_SECONDS: Final = 600.0
+
+GARBAGE_SECONDS: Final = 10.0
+"""Seconds between two looks for contents that nobody uses any more. They wait while the store of contents is away."""
 
 _AT_ONCE: Final = 100
 
@@ -36,6 +41,7 @@ class RetentionKeeper:
         self._drop = drop
         self._bell = threading.Event()
         self._is_closed = False
+        self._due = 0.0
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
@@ -45,6 +51,7 @@ class RetentionKeeper:
 
     def wake(self) -> None:
         """Look now: a rule has changed."""
+        self._due = 0.0
         self._bell.set()
 
     def close(self) -> None:
@@ -67,15 +74,23 @@ class RetentionKeeper:
         trash = self._people.trash
         return sum(self._forget(team, "deleted", TRASH_DAYS, partial(trash.outdated, team)) for team in trash.teams())
 
+    def delete_garbage(self) -> None:
+        """Delete the contents beside the database that no message of any team uses any more."""
+        for team in self._people.trash.teams_with_garbage():
+            self._drop(self._open_team(team))
+
     def _run(self) -> None:
         while not self._is_closed:
             self._bell.clear()
             try:
-                self.forget_outdated()
-                self.empty_trash()
+                if time.monotonic() >= self._due:
+                    self._due = time.monotonic() + EVERY_SECONDS
+                    self.forget_outdated()
+                    self.empty_trash()
+                self.delete_garbage()
             except StoreError as error:
                 _log.warning("cannot forget old sessions: %s", error)
-            self._bell.wait(EVERY_SECONDS)
+            self._bell.wait(GARBAGE_SECONDS)
 
     def _forget(self, team: int, what: str, days: int, find: Callable[[int], list[tuple[str, str]]]) -> int:
         store = self._open_team(team)
@@ -99,5 +114,4 @@ class RetentionKeeper:
             self._people.audit.note(
                 team, HUB, f"forget {what} sessions", str(team), detail=f"{done} of over {days} days"
             )
-            self._drop(store)
         return done

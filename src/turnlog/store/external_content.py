@@ -8,6 +8,8 @@ refer to which sources: before a source is deleted, their bodies are made whole.
 
 from __future__ import annotations
 
+import hashlib
+import logging
 import re
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -20,6 +22,8 @@ from turnlog.store import bodies, zstd
 from turnlog.store.archive import Archive, RecordReader
 from turnlog.store.frames import BODY_COLUMNS, PLACE_COLUMNS, BodyReader, save_alone
 from turnlog.store.values import BlobContent
+
+_log = logging.getLogger(__name__)
 
 SHORTEST = 256
 """Texts with fewer characters stay in the body: a place takes about ten bytes, and reading it a millisecond."""
@@ -178,11 +182,18 @@ def load_blob(connection: sqlite3.Connection, sha256: str) -> BlobContent:
 
 
 def load_outside(connection: sqlite3.Connection, sha256: str) -> bytes:
-    """The bytes of a blob that is kept beside the database, which only PostgreSQL's connections may have."""
+    """The bytes of a blob that is kept beside the database, which only PostgreSQL's connections may have.
+
+    Raises NotFoundError if they are not there, or others are: somebody has changed the files or the bucket.
+    """
     load: Callable[[str], bytes] | None = getattr(connection, "load_outside", None)
     if load is None:
         raise NotFoundError(f"the store holds no bytes of blob {sha256}")
-    return load(sha256)
+    data = load(sha256)
+    if hashlib.sha256(data).hexdigest() != sha256:
+        _log.error("the bytes that are kept as blob %s are others: it is to be restored from a backup", sha256)
+        raise NotFoundError(f"the bytes of blob {sha256} are damaged")
+    return data
 
 
 class BlobLoader:

@@ -78,6 +78,11 @@ class Trash(Tables):
         with self._transaction() as transaction:
             return [row[0] for row in transaction.rows("SELECT team_key FROM turnlog.teams ORDER BY team_key")]
 
+    def teams_with_garbage(self) -> list[int]:
+        """Teams with large contents beside the database that no message uses any more."""
+        with self._transaction() as transaction:
+            return [row[0] for row in transaction.rows("SELECT DISTINCT team_key FROM turnlog.blob_garbage")]
+
     def _one(self, team: int, session_id: str, user: str) -> TrashedSession:
         for each in self.of(team, user):
             if each.id == session_id:
