@@ -59,6 +59,7 @@ BESIDES_THE_PROTOCOL = {
     "runs/imports.py": ["store.writing.native"],
     "runs/sessions.py": ["store.writing.batch"],  # a run has ended: its log may now supersede its chat
     "server/hooks.py": ["store.connection"],  # what SQLite raises while hooks are read in the background
+    "server/items.py": ["store.feed.owners"],  # the id by which the agent of a hub's session knows it
     "server/worker.py": ["store.connection"],  # the process that reads logs into the store
     "cli/archive.py": ["store.disk"],  # the files of the store
     # The version of SQLite; which files changed since; whether there is room for more.
