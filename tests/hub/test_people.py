@@ -38,6 +38,14 @@ def test_an_admin_makes_no_owner(new_hub: Hub) -> None:
     assert zoe.delete(f"/hub/v1/members/{new_hub.ids['Ana']}").status_code == 403
 
 
+def test_nobody_is_mistaken_for_whose_id_they_have_taken_as_their_name(new_hub: Hub) -> None:
+    new_hub.browser("Ana", "owner")
+    ana = new_hub.ids["Ana"]
+    new_hub.browser(ana, "member")
+    assert [user.id for user in new_hub.people.teams.called(ana)] == [ana]
+    assert [user.id for user in new_hub.people.teams.called("Ana")] == [ana]
+
+
 def test_the_last_owner_stays(new_hub: Hub) -> None:
     ana = new_hub.browser("Ana", "owner")
     mine = f"/hub/v1/members/{new_hub.ids['Ana']}"

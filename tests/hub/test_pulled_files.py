@@ -11,7 +11,7 @@ import pytest
 from support.agent_cases import CASES
 from turnlog.agents import agent
 from turnlog.errors import NotFoundError, StoreError
-from turnlog.hub.machine.pulling import PulledLogs, agent_of
+from turnlog.hub.machine.pulling import PulledLogs, agent_of, folder_of
 from turnlog.store import open_store, zstd
 from turnlog.store.base import SessionFilter
 from turnlog.sync.syncer import sync
@@ -76,6 +76,11 @@ def test_files_of_every_agent_s_sessions_are_taken(tmp_path: Path) -> None:
 def test_a_time_that_is_none_is_refused(mtime: float) -> None:
     with pytest.raises(StoreError, match="no time"):
         pulled(("a.jsonl", LINE), mtime=mtime)
+
+
+def test_a_folder_is_named_after_the_agent_and_what_a_hub_puts_behind_an_id() -> None:
+    ids = ("codex:1", "codex:1~m-00000000000000aa", "codex:1~x/../../y", "codex:1~..", "codex:~")
+    assert [folder_of(each) for each in ids] == ["codex", "codex~m-00000000000000aa", "codex", "codex", "codex"]
 
 
 @pytest.mark.parametrize("session_id", ["/etc:1", "..:1", "5", "../../x:1"])

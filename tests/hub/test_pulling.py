@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import psycopg
 import pytest
@@ -14,7 +16,8 @@ from support.hub_double import HubProcess, hub_process
 from support.hub_machines import Box, log
 from support.postgres_stores import PostgresDatabases
 from turnlog.agents.base import Source
-from turnlog.errors import NotFoundError
+from turnlog.errors import NotFoundError, StoreBusyError
+from turnlog.hub.machine.client import HubClient
 from turnlog.store.postgres.logs import local_paths
 
 SESSION = "claude-code:s1"
@@ -132,3 +135,42 @@ def test_a_file_of_windows_has_its_place_here() -> None:
     assert os.path.relpath(found.path, found.root) == "projects/a/s1.jsonl"
     here = Source(agent="claude-code", path="ana/laptop:/home/a\\b/s1.jsonl", root="ana/laptop:/home")
     assert local_paths(here) == here
+
+
+def test_copies_that_parted_are_both_given_back(
+    tmp_path: Path, hub: HubProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    laptop, desktop, third = [machine(tmp_path, hub, name) for name in ("laptop", "desktop", "third")]
+    paths = [log(laptop, "/app", "s1", "one", "two", "three", "four"), log(desktop, "/app", "s1", "one", "two", "no")]
+    paths[1].write_text(paths[1].read_text().replace("s1-2", "d1-2"))
+    for box in (laptop, desktop):
+        box.sync()
+        box.push()
+    every = call("hub", "pull", "--all", "--to", str(tmp_path / "every"), "--store", str(third.store_path))
+    assert every.exit_code == 0, every.output
+    found = {path.read_bytes() for path in (tmp_path / "every").rglob("s1.jsonl")}
+    assert found == {path.read_bytes() for path in paths}
+
+
+def test_a_connection_that_the_hub_has_closed_is_no_reason_to_fail() -> None:
+    """A hub says that it is busy, and closes what rests for longer than a few seconds."""
+    asked: list[str] = []
+
+    class Busy(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_response(503)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            self.close_connection = True
+
+    slept: list[float] = []
+    with ThreadingHTTPServer(("127.0.0.1", 0), Busy) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_address[1]}"
+        with pytest.raises(StoreBusyError), HubClient(url, "t", seconds=4.3, sleep=slept.append) as client:
+            client.get("/x")
+        server.shutdown()
+    assert len(asked) == len(slept) + 1 > 2

@@ -18,7 +18,7 @@ from turnlog.cli.budgets import write_budget_warning
 from turnlog.cli.fresh_store import fresh_store_option, open_fresh
 from turnlog.cli.options import examples, json_option, open_existing, store_option
 from turnlog.cli.terminal import progress, write_json
-from turnlog.errors import ConflictError, NotFoundError, TurnlogError
+from turnlog.errors import ConflictError, NotFoundError, StoreError, TurnlogError
 from turnlog.plain_text import one_line, plain
 
 if TYPE_CHECKING:
@@ -316,19 +316,20 @@ def pull(session_id: str | None, is_all: bool, folder: Path | None, store_path: 
         if session_id is not None:
             _pull_one(client, session_id if ":" in session_id else _begins_with(client, session_id), folder)
             return
-        from turnlog.hub.machine.pulling import agent_of
+        from turnlog.hub.machine.pulling import NoLogError, folder_of
 
         sessions, failed = client.sessions_with_logs(), Counter[type[TurnlogError]]()
         for each in sessions:
             try:
-                # Of a known agent, whose name leads nowhere else: it is the hub that says it.
-                _pull(client, each, None if folder is None else folder / agent_of(each).name)
-            except (ConflictError, NotFoundError) as error:
+                _pull(client, each, None if folder is None else folder / folder_of(each))
+            except (ConflictError, NotFoundError, NoLogError) as error:
                 failed[type(error)] += 1
                 click.echo(f"turnlog: {plain(str(error))}", err=True)
     of_all = f"of {formatting.plural(len(sessions), 'session')}"
     if failed[ConflictError]:
         raise ConflictError(f"{failed[ConflictError]} {of_all} differ from what is here")
+    if failed[NoLogError]:
+        raise StoreError(f"{failed[NoLogError]} {of_all} have files that are no logs: nothing of them was written")
     if failed[NotFoundError]:
         raise NotFoundError(f"of {failed[NotFoundError]} {of_all}, nothing was written")
 

@@ -267,6 +267,8 @@ class HubClient:
             pause = wait if retry_after is None else min(retry_after, _LONGEST_WAIT * 3)
             if time.monotonic() + pause > until:
                 raise failure
+            # The hub would close it meanwhile, and what it says next time would not be heard.
+            self.close()
             self._sleep(pause)
 
     def _once(self, method: str, path: str, body: bytes | None, *, packed: bool, kind: str) -> _Answer:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import tarfile
 import tempfile
 from collections.abc import Iterator
@@ -22,6 +23,8 @@ from turnlog.store import zstd
 
 _PIECE: Final = 1 << 20
 
+_BEHIND: Final = re.compile(r"~[A-Za-z0-9~-]+\Z")
+
 _LATEST: Final = 253402300800
 """The year 10000, in seconds since 1970."""
 
@@ -35,11 +38,25 @@ def agent_of(session_id: str) -> Agent:
     return found
 
 
+def folder_of(session_id: str) -> str:
+    """The name of the folder in which all sessions of an agent are, or one that a hub keeps beside them.
+
+    A session that went on on two machines has its file at one place on both: what the hub puts behind an id tells them
+    apart. Raises NotFoundError as `agent_of`: the hub says the id, and it leads nowhere else.
+    """
+    behind = _BEHIND.search(session_id)
+    return agent_of(session_id).name + (behind[0] if behind else "")
+
+
 def home_of(agent: Agent) -> Path:
     """The home of an agent on this machine. Raises NotFoundError if it has none."""
     if agent.homes is None:
         raise NotFoundError(f"{agent.display_name} has no home here: say with --to where the files go")
     return folders(agent.homes)[0]
+
+
+class NoLogError(StoreError):
+    """A hub, or who shares a session, sends something that no log of its agent is."""
 
 
 class MissingLog(NamedTuple):
@@ -66,7 +83,7 @@ class PulledLogs:
             raise StoreError(f"the hub sends no log files: {error}") from error
 
     def refuse_other_than_logs(self, agent: Agent) -> None:
-        """Raise StoreError if a file is in no place where the agent keeps logs.
+        """Raise NoLogError if a file is in no place where the agent keeps logs.
 
         Whoever shares a session, and the hub, choose the names of its files: a home also has settings, whose hooks the
         agent would run. An agent without a home, such as a service whose exports are imported, has none.
@@ -86,7 +103,7 @@ class PulledLogs:
                 and not (isinstance(agent, RowAgent) and any(agent.sources_at(home / path, home)))
             ]
         if others:
-            raise StoreError(f"the hub sends something that is no log of {agent.display_name}: {others[0]}")
+            raise NoLogError(f"the hub sends something that is no log of {agent.display_name}: {others[0]}")
 
     def write(self, to: Path) -> Iterator[tuple[Path, int]]:
         """Write the files below a folder and return each with its size; only the user can read them.

@@ -78,12 +78,13 @@ class Teams(Tables):
         return User(*row)
 
     def called(self, person: str) -> list[User]:
-        """The people with this id, name or address of mail."""
+        """The person with this id, or the people with this name or address of mail: anybody may choose such a name."""
         with self._transaction() as transaction:
             rows = transaction.rows(
                 "SELECT id, name, email FROM turnlog.users WHERE id = $1 OR name = $1 OR email = $1 ORDER BY id", person
             )
-        return [User(*row) for row in rows]
+        found = [User(*row) for row in rows]
+        return [user for user in found if user.id == person] or found
 
     def known_by(self, identity: Identity) -> User | None:
         """The person whom a provider knows by this subject, with the name that it gives now."""
