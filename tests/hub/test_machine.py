@@ -321,6 +321,22 @@ def test_a_forgotten_session_goes_from_the_hub_and_no_machine_brings_it_back(
     assert b"hazel" not in dump(place[1])
 
 
+def test_a_content_that_is_too_large_for_a_hub_holds_nothing_else_up(
+    tmp_path: Path, hub: HubProcess, hub_store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("turnlog.hub.machine.pusher.LARGEST_CONTENT", 10)
+    box = Box(tmp_path, hub)
+    box.level("/", "full")
+    log(box, "/home/ana/app", "s1", "a prompt", "an answer", image=PIXEL)
+    box.sync()
+    report = box.push()
+    assert (report.too_large, report.contents, report.messages) == (1, 0, 2)
+    log(box, "/home/ana/app", "s1", "a prompt", "an answer", "another one", image=PIXEL)
+    box.sync()
+    assert box.push().messages > 0
+    assert hub_store.session("claude-code:s1").counts.messages == 3
+
+
 def test_log_files_are_pulled_to_another_machine(tmp_path: Path, hub: HubProcess) -> None:
     box, other = Box(tmp_path, hub), Box(tmp_path, hub, "desktop")
     box.level("/", "full")

@@ -138,6 +138,9 @@ def push(dry_run: bool, yes: bool, as_json: bool, store_path: Path) -> None:
         _write_masked(report)
     for session_id in sorted(report.refused):
         click.echo(f"turnlog: {plain(session_id)} is somebody else's on the hub: it was not sent", err=True)
+    if report.too_large:
+        count = formatting.plural(report.too_large, "content")
+        click.echo(f"turnlog: not sent: {count} larger than a hub takes; their beginnings are there", err=True)
 
 
 def _document(report: PushReport, *, sent: bool) -> HubPushDocument:

@@ -21,6 +21,7 @@ from turnlog.hub.machine.leaving import Leaving, Sieve
 from turnlog.hub.machine.levels import Level, Levels
 from turnlog.hub.machine.redacting import rules_digest
 from turnlog.hub.machine.state import MachineState, Sent
+from turnlog.hub.sync.wire import LARGEST_CONTENT
 from turnlog.settings import load_settings
 from turnlog.store.external_content import load_blob
 from turnlog.store.feed.copies import CopiesNeededError, pack_ids
@@ -61,6 +62,8 @@ class PushReport(msgspec.Struct):
     files: int = 0
     """Log files of which bytes were sent."""
     contents: int = 0
+    too_large: int = 0
+    """Contents that are larger than a hub takes."""
 
 
 def current_levels(state: MachineState) -> Levels:
@@ -304,7 +307,9 @@ class StorePusher:
             for sha256 in missing:
                 tried.add(sha256)
                 data = self._content(sha256)
-                if data is not None:
+                if data is not None and len(data) > LARGEST_CONTENT:
+                    report.too_large += 1
+                elif data is not None:
                     self._client.push_blob(sha256, data)
                     report.contents += 1
         if not tried:

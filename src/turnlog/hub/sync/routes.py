@@ -34,7 +34,7 @@ from turnlog.hub.sync.decoding import (
     unpack,
 )
 from turnlog.hub.sync.receiving import Load, Share, receive
-from turnlog.hub.sync.wire import MISSING_LOGS, SHAPE_HEADER
+from turnlog.hub.sync.wire import LARGEST_CONTENT, MISSING_LOGS, SHAPE_HEADER
 from turnlog.store import zstd
 from turnlog.store.feed import taking
 from turnlog.store.feed.copies import CopiesNeededError
@@ -46,8 +46,6 @@ from turnlog.store.postgres.store import PostgresStore
 
 MOST_MISSING: Final = 500
 """Large contents that one answer asks for."""
-
-LARGEST_BLOB: Final = 128 << 20
 
 _Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
 
@@ -315,10 +313,10 @@ async def _put_blob(request: Request) -> Response:
     _check_hash(sha256)
     store, owner = sync.writing(caller), Owner(caller.user)
     size = await run_in_threadpool(store.claimed_size, owner, sha256)
-    if size > LARGEST_BLOB:
-        raise TooLargeError(f"a large content has at most {LARGEST_BLOB} bytes")
+    if size > LARGEST_CONTENT:
+        raise TooLargeError(f"a large content has at most {LARGEST_CONTENT} bytes")
     with sync.load.of(f"{caller.team}/{caller.user}/{sha256}") as share:
-        packed = await receive(request, share, min(size + 1024, LARGEST_BLOB))
+        packed = await receive(request, share, min(size + 1024, LARGEST_CONTENT))
 
         def write() -> Response:
             data = bytes(_plain(packed, request.headers.get("content-encoding"), share, size))

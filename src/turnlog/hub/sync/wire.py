@@ -9,6 +9,9 @@ from typing import Final
 SHAPE_HEADER: Final = "Turnlog-Feed"
 """Names the shape of batches (`store.feed.values.SHAPE`) that a machine sends."""
 
+LARGEST_CONTENT: Final = 128 << 20
+"""Bytes of a large content that a hub takes."""
+
 MISSING_LOGS: Final = "TURNLOG.missing"
 """A header of the tar of a session's log files: which of them are not in it, and why."""
 
