@@ -187,6 +187,18 @@ def test_copies_of_processes_that_have_ended_are_removed(
             assert words_in(copies / "search-1", b"walnut")
 
 
+def test_a_file_among_the_copies_does_not_keep_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache_parts, "SECONDS_WITHOUT_OWNER", 0.0)
+    for name in ("search-0", "search-2"):
+        (tmp_path / name).write_text("somebody's")
+    old = tmp_path / "search-3" / "1"
+    old.mkdir(parents=True)
+    with closing(cache_parts.CachePart(tmp_path)) as part:
+        assert part.path == tmp_path / "search-1"
+        part.remove_others()
+    assert not old.exists()
+
+
 def test_a_copy_that_is_found_at_the_start_loses_what_is_forgotten_though_nobody_searches(
     new_hub: Hub, tmp_path: Path
 ) -> None:

@@ -6,6 +6,7 @@ import logging
 import os
 import shutil
 import time
+from itertools import count
 from pathlib import Path
 from typing import Final
 
@@ -39,7 +40,7 @@ class CachePart:
         """
         now = time.monotonic()
         for part in sorted(self._folder.glob("search-*")):
-            if part == self.path or not any(each.name != _LOCK for each in part.iterdir()):
+            if part == self.path or not part.is_dir() or not any(each.name != _LOCK for each in part.iterdir()):
                 continue
             descriptor = _locked(part)
             if descriptor is None:
@@ -53,14 +54,16 @@ class CachePart:
 
 
 def _first_free(folder: Path) -> tuple[Path, int]:
-    number = 0
-    while True:
+    for number in count():
         part = folder / f"search-{number}"
-        part.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            part.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except FileExistsError:
+            continue  # no folder, and not ours
         descriptor = _locked(part)
         if descriptor is not None:
             return part, descriptor
-        number += 1
+    raise AssertionError("numbers do not end")
 
 
 def _locked(part: Path) -> int | None:
