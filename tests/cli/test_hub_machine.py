@@ -16,8 +16,9 @@ from support.cli_runner import call
 from support.hub_double import HubProcess, hub_process
 from support.postgres_servers import binaries_of_the_wheel, postgres_server
 from support.postgres_stores import PostgresDatabases
+from support.toy_agent import ToyAgent
 from support.toy_store import ToyStore
-from turnlog.hub.machine import client, pusher
+from turnlog.hub.machine import client, pulling, pusher
 from turnlog.hub.machine.client import HubClient
 from turnlog.store import open_store
 
@@ -83,7 +84,10 @@ def test_a_machine_joins_shows_what_would_leave_and_sends_it(place: tuple[HubPro
     assert (status["agreed"], status["behind"], status["problem"]) == (True, 0, None)
 
 
-def test_a_level_is_chosen_and_log_files_come_back(place: tuple[HubProcess, str], tmp_path: Path) -> None:
+def test_a_level_is_chosen_and_log_files_come_back(
+    place: tuple[HubProcess, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pulling, "agents", lambda: [ToyAgent()])
     hub, _ = place
     with ToyStore(tmp_path) as toy:
         toy.add("p.log", ROW.replace(b"u1", b"p1"))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
 import tarfile
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ import pytest
 from support.agent_cases import CASES
 from turnlog.agents import agent
 from turnlog.errors import NotFoundError, StoreError
+from turnlog.hub.machine import pulling
 from turnlog.hub.machine.pulling import PulledLogs, agent_of, folder_of
 from turnlog.store import open_store, zstd
 from turnlog.store.base import SessionFilter
@@ -19,14 +22,18 @@ from turnlog.sync.syncer import sync
 LINE = b'{"type":"user","uuid":"u1","sessionId":"s1","message":{"role":"user","content":"hi"},"hooks":{}}\n'
 
 
-def pulled(*files: tuple[str, bytes], mtime: float = 0) -> PulledLogs:
+def packed_of(*files: tuple[str, bytes], mtime: float = 0) -> bytes:
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive:
         for name, data in files:
             member = tarfile.TarInfo(name)
             member.size, member.mtime = len(data), mtime
             archive.addfile(member, io.BytesIO(data))
-    return PulledLogs(zstd.compress(packed.getvalue()))
+    return zstd.compress(packed.getvalue())
+
+
+def pulled(*files: tuple[str, bytes], mtime: float = 0) -> PulledLogs:
+    return PulledLogs(packed_of(*files, mtime=mtime))
 
 
 @pytest.mark.parametrize(
@@ -67,9 +74,65 @@ def test_files_of_every_agent_s_sessions_are_taken(tmp_path: Path) -> None:
                 except NotFoundError:
                     continue
                 named = [(file.relative_to(to).as_posix(), file.read_bytes()) for file in files]
-                pulled(*named).refuse_other_than_logs(agent(name))
+                logs = pulled(*named)
+                logs.refuse_other_than_logs(agent(name))
+                written = {path.name: path.read_bytes() for path, _ in logs.write(tmp_path / name / f"{taken} again")}
+                assert written == {Path(path).name: data for path, data in named}
                 taken += 1
     assert taken > len(CASES)
+
+
+def test_more_than_a_disk_should_take_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pulling, "MOST_UNPACKED", 2 << 20)
+    pulled(("a.jsonl", bytes(1 << 20)))
+    with pytest.raises(StoreError, match="more than 2 MB of log files: too large"):
+        pulled(("a.jsonl", bytes(2 << 20)))
+
+
+def test_names_are_held_in_memory_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pulling, "MOST_OF_HEADERS", 1 << 20)
+    few = [(f"{number}.jsonl", LINE) for number in range(100)]
+    pulled(*few)
+    with pytest.raises(StoreError, match="more than 1 MB of names"):
+        pulled(*few, (f"{'x/' * (1 << 19)}a.jsonl", LINE))
+
+
+def test_files_are_on_the_disk_and_not_in_memory(tmp_path: Path) -> None:
+    size = 48 << 20
+    packed = packed_of(("a.jsonl", bytes(size)))
+    tracemalloc.start()
+    try:
+        ((path, _),) = PulledLogs(packed).write(tmp_path)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (path.stat().st_size, peak < size / 4) == (size, True)
+
+
+def test_what_is_cut_off_is_refused() -> None:
+    packed = packed_of(*((f"{number}.jsonl", os.urandom(200_000)) for number in range(3)))
+    with pytest.raises(StoreError, match="no log files"):
+        PulledLogs(packed[: len(packed) // 2])
+
+
+@pytest.mark.parametrize("second", ["a.jsonl", "a.jsonl/b.jsonl", f"{'x' * 300}.jsonl", "ä\0b"])
+def test_a_place_that_cannot_be_is_refused(second: str) -> None:
+    with pytest.raises(StoreError):
+        pulled(("a.jsonl", LINE), (second, LINE))
+
+
+def test_a_link_in_the_home_is_not_followed(tmp_path: Path) -> None:
+    home, elsewhere = tmp_path / "home", tmp_path / "elsewhere"
+    home.mkdir()
+    elsewhere.mkdir()
+    (home / "projects").symlink_to(elsewhere)
+    with pytest.raises(StoreError, match="symbolic link"):
+        list(pulled(("projects/-app/s1.jsonl", LINE)).write(home))
+    assert not any(elsewhere.iterdir())
+    # The home itself may be one.
+    (tmp_path / "link").symlink_to(elsewhere)
+    ((path, _),) = pulled(("projects/-app/s1.jsonl", LINE)).write(tmp_path / "link")
+    assert path.read_bytes() == LINE
 
 
 @pytest.mark.parametrize("mtime", [1e300, -1.0])

@@ -46,10 +46,10 @@ def machine(folder: Path, hub: HubProcess, name: str, level: str = "full") -> Bo
     return box
 
 
-def pull(box: Box, monkeypatch: pytest.MonkeyPatch) -> tuple[int, str, list[Path]]:
+def pull(box: Box, monkeypatch: pytest.MonkeyPatch, named: str = SESSION) -> tuple[int, str, list[Path]]:
     """Exit code, what was said, and the files below the agent's home."""
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(box.home / ".claude"))
-    said = call("hub", "pull", SESSION, "--store", str(box.store_path))
+    said = call("hub", "pull", named, "--store", str(box.store_path))
     return said.exit_code, said.output, [path for path in box.home.rglob("*") if path.is_file()]
 
 
@@ -126,6 +126,70 @@ def test_where_somebody_else_was_first_with_the_id_the_own_one_is_named(
         box.push()
     code, said, _ = pull(laptop, monkeypatch)
     assert (code, "; on the hub, yours is claude-code:s1~ana" in said) == (3, True)
+
+
+def test_the_beginning_of_an_id_is_enough_with_its_agent_and_without(
+    tmp_path: Path, hub: HubProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    laptop, third = machine(tmp_path, hub, "laptop"), machine(tmp_path, hub, "third")
+    laptop.level("/secret", "redacted")
+    for project, session in (("/app", "11-one"), ("/app", "11-two"), ("/app", "22-one"), ("/secret", "33-one")):
+        log(laptop, project, session, "one", "two")
+    laptop.sync()
+    laptop.push()
+    for named in ("claude-code:22", "22"):
+        code, said, files = pull(third, monkeypatch, named)
+        assert (code, [file.name for file in files]) == (0, ["22-one.jsonl"]), said
+        files[0].unlink()
+    for named in ("claude-code:11", "11"):
+        code, said, files = pull(third, monkeypatch, named)
+        assert (code, files) == (3, [])
+        assert f"several of your sessions begin with {named}: claude-code:11-one, claude-code:11-two" in said
+    for named in ("claude-code:33", "33", "claude-code:33-one"):
+        code, said, files = pull(third, monkeypatch, named)
+        assert (code, files, "its upload level is redacted" in said) == (3, [], True), said
+    code, said, _ = pull(third, monkeypatch, "claude-code:44")
+    assert (code, "there is no session" in said) == (3, True)
+
+
+def test_of_all_one_that_fails_does_not_keep_the_others(
+    tmp_path: Path, hub: HubProcess, place: tuple[HubProcess, str]
+) -> None:
+    laptop = machine(tmp_path, hub, "laptop")
+    for session in ("a1", "b1"):
+        log(laptop, "/app", session, "one", "two")
+    laptop.sync()
+    laptop.push()
+    with psycopg.connect(place[1]) as connection:
+        connection.execute("UPDATE turnlog.sources SET path = root WHERE session_id LIKE '%:a1'")
+    to = tmp_path / "every"
+    every = call("hub", "pull", "--all", "--to", str(to), "--store", str(laptop.store_path))
+    assert [path.name for path in to.rglob("*.jsonl")] == ["b1.jsonl"], every.output
+    assert every.exit_code == 1
+    assert "turnlog: claude-code:a1: the hub refuses (" in every.output
+    assert "1 of 2 sessions could not be pulled" in every.output
+
+
+def test_a_file_outside_of_its_home_is_named_and_the_others_are_given(
+    tmp_path: Path, hub: HubProcess, place: tuple[HubProcess, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    laptop, third = machine(tmp_path, hub, "laptop"), machine(tmp_path, hub, "third")
+    path = log(laptop, "/app", "s1", "one", "two")
+    other = log(laptop, "/other", "s1", "one", "two", "three", "four")
+    laptop.sync()
+    laptop.push()
+    move = "UPDATE turnlog.sources SET path = root || '/../../x.jsonl'"
+    with psycopg.connect(place[1]) as connection:
+        connection.execute(f"{move} WHERE path LIKE '%-other%'".encode())
+    code, said, files = pull(third, monkeypatch)
+    assert (code, [file.read_bytes() for file in files]) == (0, [path.read_bytes()]), said
+    assert "not written: ../../x.jsonl (is outside of the home of its agent" in said
+    assert path != other
+    files[0].unlink()
+    with psycopg.connect(place[1]) as connection:
+        connection.execute("DELETE FROM turnlog.sources WHERE path LIKE '%-app%'")
+    code, said, files = pull(third, monkeypatch)
+    assert (code, files, "cannot be given: each is outside of the home of its agent" in said) == (3, [], True), said
 
 
 def test_a_file_of_windows_has_its_place_here() -> None:

@@ -79,7 +79,7 @@ def test_reading_through_mcp_is_noted(pushed: Pushed) -> None:
 
 
 def test_reading_log_files_is_noted(pushed: Pushed) -> None:
-    assert pushed.ben.get("/hub/v1/logs").json() == {"sessions": []}
+    assert pushed.ben.get("/hub/v1/logs").json() == {"sessions": [], "others": []}
     assert pushed.ben.get(f"/hub/v1/sessions/{SESSION}/sharing").status_code == 200
     assert noted(pushed) == set()
     assert pushed.ben.get(f"/hub/v1/sessions/{SESSION}/logs").status_code == 200

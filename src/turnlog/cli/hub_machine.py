@@ -18,7 +18,7 @@ from turnlog.cli.budgets import write_budget_warning
 from turnlog.cli.fresh_store import fresh_store_option, open_fresh
 from turnlog.cli.options import examples, json_option, open_existing, store_option
 from turnlog.cli.terminal import progress, write_json
-from turnlog.errors import ConflictError, NotFoundError, StoreError, TurnlogError
+from turnlog.errors import ConflictError, NotFoundError, StoreBusyError, TurnlogError
 from turnlog.plain_text import one_line, plain
 
 if TYPE_CHECKING:
@@ -316,49 +316,70 @@ def pull(session_id: str | None, is_all: bool, folder: Path | None, store_path: 
     with MachineState(store_path) as state:
         connection = state.connection()
     with HubClient(connection.url, connection.token) as client:
-        if session_id is not None:
-            _pull_one(client, session_id if ":" in session_id else _begins_with(client, session_id), folder)
+        if session_id is None:
+            _pull_all(client, folder)
+        else:
+            _pull_named(client, session_id, folder)
+
+
+def _pull_all(client: HubClient, folder: Path | None) -> None:
+    """Pull all sessions of this person. One that fails is named, and does not keep the others; the worst is raised."""
+    from turnlog.hub.machine.client import HubRefusedError, HubUnreachableError
+    from turnlog.hub.machine.pulling import NoLogError, folder_of
+
+    kinds: tuple[tuple[type[TurnlogError], str], ...] = (  # the worst last
+        (NotFoundError, "have no files that could be written"),
+        (NoLogError, "have files that are no logs: nothing of them was written"),
+        (ConflictError, "differ from what is here"),
+        (StoreBusyError, "were not given, because the hub was busy"),
+    )
+    any_other = (TurnlogError, "could not be pulled")
+    sessions, failed = client.pushed_sessions().with_logs, Counter[int]()
+    for each in sessions:
+        try:
+            _pull(client, each, None if folder is None else folder / folder_of(each))
+        except TurnlogError as error:
+            if isinstance(error, HubUnreachableError) or (isinstance(error, HubRefusedError) and error.status == 401):
+                raise
+            failed[next((index for index, (kind, _) in enumerate(kinds) if isinstance(error, kind)), len(kinds))] += 1
+            click.echo(f"turnlog: {plain(each)}: {plain(str(error))}", err=True)
+    if failed:
+        kind, what = (*kinds, any_other)[max(failed)]
+        raise kind(f"{failed[max(failed)]} of {formatting.plural(len(sessions), 'session')} {what}")
+
+
+def _pull_named(client: HubClient, text: str, folder: Path | None) -> None:
+    """Pull the session with this id, or the one of this person's whose id begins so, with its agent or without.
+
+    Raises NotFoundError for none, or several. Where the person's own has another id on the hub, as somebody else was
+    first, it names that.
+    """
+    has_agent = ":" in text
+    failure = NotFoundError(
+        f"the hub has no session of yours that begins with {plain(text)};"
+        " name one of somebody else with its agent: claude-code:ID"
+    )
+    if has_agent:
+        try:
+            _pull(client, text, folder)
             return
-        from turnlog.hub.machine.pulling import NoLogError, folder_of
+        except NotFoundError as error:
+            failure = error
+    pushed = client.pushed_sessions()
+    if text in (*pushed.with_logs, *pushed.others):
+        raise failure
+    if own := [plain(each) for each in pushed.with_logs if each.startswith(f"{text}~")]:
+        raise NotFoundError(f"{failure}; on the hub, yours is {' or '.join(own)}") from failure
 
-        sessions, failed = client.sessions_with_logs(), Counter[type[TurnlogError]]()
-        for each in sessions:
-            try:
-                _pull(client, each, None if folder is None else folder / folder_of(each))
-            except (ConflictError, NotFoundError, NoLogError) as error:
-                failed[type(error)] += 1
-                click.echo(f"turnlog: {plain(str(error))}", err=True)
-    of_all = f"of {formatting.plural(len(sessions), 'session')}"
-    if failed[ConflictError]:
-        raise ConflictError(f"{failed[ConflictError]} {of_all} differ from what is here")
-    if failed[NoLogError]:
-        raise StoreError(f"{failed[NoLogError]} {of_all} have files that are no logs: nothing of them was written")
-    if failed[NotFoundError]:
-        raise NotFoundError(f"of {failed[NotFoundError]} {of_all}, nothing was written")
+    def begin(ids: list[str]) -> list[str]:
+        return [each for each in ids if (each if has_agent else each.partition(":")[2]).startswith(text)]
 
-
-def _begins_with(client: HubClient, text: str) -> str:
-    """The session of this person's whose id, without its agent, begins so. Raises NotFoundError."""
-    found = [each for each in client.sessions_with_logs() if each.partition(":")[2].startswith(text)]
-    if len(found) == 1:
-        return found[0]
+    found = begin(pushed.with_logs) or begin(pushed.others)
     if not found:
-        raise NotFoundError(
-            f"the hub has log files of no session of yours that begins with {plain(text)};"
-            " name one of somebody else with its agent: claude-code:ID"
-        )
-    raise NotFoundError(f"several of your sessions begin with {plain(text)}: {', '.join(map(plain, found))}")
-
-
-def _pull_one(client: HubClient, session_id: str, folder: Path | None) -> None:
-    """Pull a session. Where the person's own has another id there, as somebody else was first, the error names it."""
-    try:
-        _pull(client, session_id, folder)
-    except NotFoundError as error:
-        own = [plain(each) for each in client.sessions_with_logs() if each.startswith(f"{session_id}~")]
-        if not own:
-            raise
-        raise NotFoundError(f"{error}; on the hub, yours is {' or '.join(own)}") from error
+        raise failure
+    if len(found) > 1:
+        raise NotFoundError(f"several of your sessions begin with {plain(text)}: {', '.join(map(plain, found))}")
+    _pull(client, found[0], folder)
 
 
 def _pull(client: HubClient, session_id: str, folder: Path | None) -> None:

@@ -73,6 +73,14 @@ class Accepted(NamedTuple):
     refused: tuple[str, ...]
 
 
+class PushedSessions(NamedTuple):
+    """Ids of the sessions of a person on the hub, without subagents."""
+
+    with_logs: list[str]
+    others: list[str]
+    """Those of which the hub has no log file."""
+
+
 class _Answer(NamedTuple):
     status: int
     headers: http.client.HTTPMessage
@@ -199,9 +207,11 @@ class HubClient:
         smaller = len(packed) < len(data)
         self._checked(self._request("PUT", f"/hub/v1/blobs/{sha256}", packed if smaller else data, packed=smaller))
 
-    def sessions_with_logs(self) -> list[str]:
-        """Ids of the sessions of this person whose log files the hub has."""
-        return [str(each) for each in self._json("GET", "/hub/v1/logs")["sessions"]]
+    def pushed_sessions(self) -> PushedSessions:
+        """The sessions of this person that the hub has."""
+        body = self._json("GET", "/hub/v1/logs")
+        # An older hub does not name the others.
+        return PushedSessions(*([str(each) for each in body.get(key, [])] for key in ("sessions", "others")))
 
     def logs(self, session_id: str) -> bytes:
         """The log files of a session, as a tar in zstd."""

@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
+import filecmp
 import io
 import os
 import re
+import shutil
 import tarfile
 import tempfile
+import weakref
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
-from typing import Final, NamedTuple
+from typing import IO, Final, NamedTuple, cast
 
 import msgspec
 
 from turnlog.agents import agents, find_sources
 from turnlog.agents.base import Agent, RowAgent
+from turnlog.atomic_files import make_folders
 from turnlog.errors import ConflictError, NotFoundError, StoreError
 from turnlog.hub.sync.wire import MISSING_LOGS
 from turnlog.paths import folders
 from turnlog.platforms.files import BINARY
 from turnlog.store import zstd
+
+MOST_UNPACKED: Final = 4 << 30
+"""Bytes of the log files of a session, unpacked: they are on the disk twice until they are written."""
+
+MOST_OF_HEADERS: Final = 64 << 20
+"""Bytes of what says which files there are, for some 25,000 of them."""
 
 _PIECE: Final = 1 << 20
 
@@ -68,19 +78,42 @@ class MissingLog(NamedTuple):
 
 
 class PulledLogs:
-    """The log files of a session, as the hub sends them."""
+    """The log files of a session, as the hub sends them, unpacked into a temporary folder while this object is there.
+
+    An answer of a few kilobytes may say that it has gigabytes: no file is held in memory.
+    """
 
     def __init__(self, packed: bytes) -> None:
-        """Raises StoreError for an archive that is none, or that leads out of a folder."""
+        """Raises StoreError for an archive that is none, leads out of a folder or is larger than `MOST_UNPACKED`."""
+        self._folder = Path(tempfile.mkdtemp(prefix="turnlog-pulled-"))
+        weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+        self._files: list[_PulledFile] = []
         try:
-            with tarfile.open(fileobj=io.BytesIO(zstd.decompress(packed))) as archive:
-                self._files = [
-                    (_relative(member), _read(archive, member), _changed_at(member)) for member in archive.getmembers()
-                ]
-                missing = archive.pax_headers.get(MISSING_LOGS, "[]")
+            with tempfile.TemporaryFile() as unpacked:
+                _unpack(packed, unpacked)
+                missing = self._extract(unpacked)
             self.missing = tuple(msgspec.json.decode(missing, type=list[MissingLog]))
         except (tarfile.TarError, zstd.ZstdError, msgspec.DecodeError) as error:
             raise StoreError(f"the hub sends no log files: {error}") from error
+        except OSError as error:
+            raise StoreError(f"cannot unpack what the hub sends: {error.strerror}") from error
+
+    def _extract(self, unpacked: IO[bytes]) -> str:
+        """Write the files of a tar into the folder, and return what it says of those that are missing."""
+        # Only without compression: a second one would not be bounded.
+        with tarfile.open(fileobj=cast("IO[bytes]", _Headers(unpacked)), mode="r:") as archive:
+            members = archive.getmembers()
+            missing = archive.pax_headers.get(MISSING_LOGS, "[]")
+        for member in members:
+            file = _PulledFile(_relative(member), member.size, _changed_at(member))
+            path = self._folder / file.path
+            path.parent.mkdir(parents=True, exist_ok=True)
+            unpacked.seek(member.offset_data)
+            with path.open("xb") as written:
+                for start in range(0, member.size, _PIECE):
+                    written.write(unpacked.read(min(_PIECE, member.size - start)))
+            self._files.append(file)
+        return missing
 
     def refuse_other_than_logs(self, agent: Agent) -> None:
         """Raise NoLogError if a file is in no place where the agent keeps logs.
@@ -90,18 +123,14 @@ class PulledLogs:
         """
         if agent.homes is None:
             return
-        with tempfile.TemporaryDirectory(prefix="turnlog-pulled-") as folder:
-            home = Path(folder)
-            for path, data, _ in self._files:
-                (home / path).parent.mkdir(parents=True, exist_ok=True)
-                (home / path).write_bytes(data)
-            logs = {source.path for _, source in find_sources([agent], [home])}
-            others = [
-                path
-                for path, *_ in self._files
-                if str(home / path) not in logs
-                and not (isinstance(agent, RowAgent) and any(agent.sources_at(home / path, home)))
-            ]
+        home = self._folder
+        logs = {source.path for _, source in find_sources([agent], [home])}
+        others = [
+            path
+            for path, *_ in self._files
+            if str(home / path) not in logs
+            and not (isinstance(agent, RowAgent) and any(agent.sources_at(home / path, home)))
+        ]
         if others:
             raise NoLogError(f"the hub sends something that is no log of {agent.display_name}: {others[0]}")
 
@@ -109,21 +138,60 @@ class PulledLogs:
         """Write the files below a folder and return each with its size; only the user can read them.
 
         A file that is there with the same bytes is left. Raises ConflictError if one with other bytes is, before
-        anything is written.
+        anything is written, and StoreError for what cannot be written: also if a symbolic link is on the way.
         """
-        contents = [(to / path, data, changed_at) for path, data, changed_at in self._files]
-        for path, data, _ in contents:
-            if path.is_symlink() or (path.exists() and (not path.is_file() or path.read_bytes() != data)):
-                raise ConflictError(f"{path} is there already with other content")
-        for path, data, changed_at in contents:
-            if not path.exists():
-                _write(path, data, changed_at)
-            yield path, len(data)
+        to = to.absolute()
+        for path, *_ in self._files:
+            target = to / path
+            if target.is_symlink() or (target.exists() and not filecmp.cmp(self._folder / path, target, shallow=False)):
+                raise ConflictError(f"{target} is there already with other content")
+        for path, size, changed_at in self._files:
+            target = to / path
+            try:
+                if not target.exists():
+                    make_folders(target.parent, to)
+                    _write(self._folder / path, target, changed_at)
+            except OSError as error:
+                raise StoreError(f"{error.filename or target}: {error.strerror}") from error
+            yield target, size
+
+
+class _PulledFile(NamedTuple):
+    path: PurePosixPath
+    size: int
+    changed_at: float
+
+
+class _Headers:
+    """A tar of which only the headers are read, which are held in memory: no more than `MOST_OF_HEADERS`."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._left = MOST_OF_HEADERS
+        self.seek, self.tell = file.seek, file.tell
+
+    def read(self, size: int) -> bytes:
+        self._left -= size
+        if self._left < 0:
+            raise StoreError(f"the hub sends more than {MOST_OF_HEADERS >> 20} MB of names of log files")
+        return self._file.read(size)
+
+
+def _unpack(packed: bytes, to: IO[bytes]) -> None:
+    """Write the tar, and go to its beginning. Raises StoreError if it is too large, or not as long as it says."""
+    for piece in zstd.decompress_in_pieces(io.BytesIO(packed)):
+        if to.tell() + len(piece) > MOST_UNPACKED:
+            raise StoreError(f"the hub sends more than {MOST_UNPACKED >> 20} MB of log files: too large to be pulled")
+        to.write(piece)
+    if to.tell() != zstd.content_size(packed):
+        raise StoreError("the hub sends no log files: they are cut off")
+    to.seek(0)
 
 
 def _relative(member: tarfile.TarInfo) -> PurePosixPath:
     path = PurePosixPath(member.name)
-    if not member.isfile() or member.issparse() or path.is_absolute() or ".." in path.parts or not path.parts:
+    is_file = member.isfile() and not member.issparse() and member.size >= 0
+    if not is_file or path.is_absolute() or ".." in path.parts or not path.parts or "\0" in member.name:
         raise StoreError(f"the hub sends something that is no log file: {member.name[:200]}")
     return path
 
@@ -135,20 +203,13 @@ def _changed_at(member: tarfile.TarInfo) -> float:
     return member.mtime
 
 
-def _read(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
-    file = archive.extractfile(member)
-    assert file is not None
-    return file.read()
-
-
-def _write(path: Path, data: bytes, changed_at: float) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
+def _write(unpacked: Path, path: Path, changed_at: float) -> None:
     partial = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         # O_EXCL follows no link; the rename shows the whole file or none.
-        with os.fdopen(os.open(partial, os.O_WRONLY | BINARY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            for start in range(0, len(data), _PIECE):
-                file.write(data[start : start + _PIECE])
+        descriptor = os.open(partial, os.O_WRONLY | BINARY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "wb") as file, unpacked.open("rb") as source:
+            shutil.copyfileobj(source, file, _PIECE)
         os.utime(partial, (changed_at, changed_at))
         partial.replace(path)
     finally:

@@ -41,7 +41,7 @@ from turnlog.store.feed.copies import CopiesNeededError
 from turnlog.store.feed.owners import Owner
 from turnlog.store.feed.values import SHAPE, FeedBatch
 from turnlog.store.postgres.connection import TeamConnection, WrongRowsError
-from turnlog.store.postgres.logs import NOT_YET, SessionLogs
+from turnlog.store.postgres.logs import NOT_YET, OUTSIDE, SessionLogs
 from turnlog.store.postgres.store import PostgresStore
 
 MOST_MISSING: Final = 500
@@ -344,8 +344,11 @@ def _check_hash(sha256: str) -> None:
 
 async def _sessions_with_logs(request: Request) -> Response:
     caller = require_scope(request, "read")
-    ids = await run_in_threadpool(_sync(request).reading(caller).sessions_with_logs, Owner(caller.user))
-    return _json({"sessions": ids})
+    pushed = await run_in_threadpool(_sync(request).reading(caller).pushed_sessions, Owner(caller.user))
+    ids: dict[bool, list[str]] = {True: [], False: []}
+    for session_id, has_logs in pushed.items():
+        ids[has_logs].append(session_id)
+    return _json({"sessions": ids[True], "others": ids[False]})
 
 
 async def _logs(request: Request) -> Response:
@@ -383,7 +386,10 @@ def _archive_of(store: PostgresStore, session_id: str) -> bytes:
 def _none_of(session_id: str, level: str | None, logs: SessionLogs) -> str:
     """Why no log file of a session is here."""
     pushes = "On the machine that has them, `turnlog hub"
-    if logs.missing and all(each.reason == NOT_YET for each in logs.missing):
+    reasons = {each.reason for each in logs.missing}
+    if reasons == {OUTSIDE}:
+        return f"the log files of {session_id} cannot be given: each {OUTSIDE}"
+    if reasons - {OUTSIDE} == {NOT_YET}:
         return f"the log files of {session_id} have not arrived on the hub yet. {pushes} push` sends them"
     why = f"its upload level is {level}" if level not in (None, "full") else "they were pushed below the level full"
     return (

@@ -6,6 +6,7 @@ here: a machine sends the bytes of those at the level `full`, after the rows.
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import msgspec
 
 from turnlog.agents.base import Source
+from turnlog.errors import StoreError
 from turnlog.store.archive import Archive
 from turnlog.store.sqlite.restore import place_of, restore_source, row_agent, sources_of_session
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 BELOW_FULL: Final = "pushed below the level full"
 NOT_YET: Final = "its bytes have not arrived on the hub yet"
+OUTSIDE: Final = "is outside of the home of its agent, and has no place below another one"
 LONGER: Final = "a longer copy on another machine was left out: "
 
 _OF_WINDOWS: Final = re.compile(r"[^\\]*:[A-Za-z]:\\")
@@ -56,11 +59,11 @@ def restore_logs(connection: sqlite3.Connection, session_id: str, to: Path) -> S
     Of several copies for one place, the longest that is here whole is written. Looking for files all of whose messages
     others have reads logs, and is not done.
 
-    Raises NotFoundError if the session is not stored or has no files, StoreError for a path that leads out of its home.
+    Raises NotFoundError if the session is not stored or has no files.
     """
     archive = Archive(connection)
     written, missing = set[Path](), list[MissingLog]()
-    for place, copies in sorted(_places(connection, archive, session_id).items()):
+    for place, copies in sorted(_places(connection, archive, session_id, missing).items()):
         copies.sort(key=lambda each: each.size, reverse=True)
         whole = next((each for each in copies if all(archive.is_whole(key) for key, _ in each.sources)), None)
         for key, source in () if whole is None else whole.sources:
@@ -72,12 +75,18 @@ def restore_logs(connection: sqlite3.Connection, session_id: str, to: Path) -> S
     return SessionLogs(len(written), tuple(missing))
 
 
-def _places(connection: sqlite3.Connection, archive: Archive, session_id: str) -> dict[str, list[_Copy]]:
-    """Path relative to the agent's home -> what the machines have there."""
+def _places(
+    connection: sqlite3.Connection, archive: Archive, session_id: str, missing: list[MissingLog]
+) -> dict[str, list[_Copy]]:
+    """Path relative to the agent's home -> what the machines have there; what is outside of the home is missing."""
     found: dict[tuple[str, str], list[tuple[int, Source]]] = {}
     for key, stored in sources_of_session(connection, session_id, copies=False):
         source = local_paths(stored)
-        place = place_of(source).as_posix()
+        try:
+            place = place_of(source).as_posix()
+        except StoreError:
+            missing.append(MissingLog(Path(os.path.relpath(source.path, source.root)).as_posix(), OUTSIDE))
+            continue
         if row_agent(source) is not None:
             place = place.partition("#")[0]
         found.setdefault((place, source.root), []).append((key, source))

@@ -297,17 +297,18 @@ class PostgresStore(PostgresConnections, KeptFiles, SqliteStore):
             row = connection.execute("SELECT level FROM session_owners WHERE session_id = ?", (session_id,)).fetchone()
             return None if row is None else row[0]
 
-    def sessions_with_logs(self, owner: Owner) -> list[str]:
-        """Ids of this owner's sessions, without subagents, whose log files are here."""
+    def pushed_sessions(self, owner: Owner) -> dict[str, bool]:
+        """Id of each session that this owner's machines have sent, without subagents -> whether log files are here."""
         with self._snapshot() as connection:
             rows = connection.execute(
-                "SELECT o.session_id FROM session_owners o JOIN sessions s ON s.key = o.session_key"
-                " WHERE o.owner_user = ? AND s.native = 0 AND s.relationship IS NOT 'subagent' AND EXISTS"
+                "SELECT o.session_id, EXISTS"
                 " (SELECT 1 FROM sources f JOIN archive a ON a.source_key = f.key WHERE f.session_id = o.session_id)"
+                " FROM session_owners o JOIN sessions s ON s.key = o.session_key"
+                " WHERE o.owner_user = ? AND s.native = 0 AND s.relationship IS NOT 'subagent'"
                 " ORDER BY o.session_id",
                 (owner.user,),
             )
-            return [session_id for (session_id,) in rows]
+            return {session_id: bool(has_logs) for session_id, has_logs in rows}
 
     def missing_blobs(self, owner: Owner, most: int = 1000) -> list[tuple[str, int]]:
         """SHA-256 and size of blobs to which messages of this owner refer, and whose bytes he has not sent."""
