@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Event, Thread
 
 import pytest
 from starlette.testclient import TestClient
@@ -260,6 +261,38 @@ def test_what_is_forgotten_on_the_hub_goes_from_the_folder_also_when_that_was_aw
         while files() and time.monotonic() < until:
             time.sleep(0.02)
         assert files() == []
+
+
+def test_what_somebody_sends_while_it_is_deleted_for_others_stays(store: PostgresStore, tmp_path: Path) -> None:
+    place = FolderBlobs(tmp_path / "blobs")
+    client = TestClient(hub_app(store, place))
+    begun = Event()
+
+    def send(person: str) -> None:
+        headers = {"Authorization": f"Bearer {person}/laptop"}
+        with ToyStore(tmp_path / person) as toy:
+            line = b'{"kind":"text","id":"%b","message":"%b","role":"user","text":"%b"}\n'
+            toy.add(f"{person}.log", line % (person.encode(), person.encode(), TEXT))
+            batch = read_batch(toy.connection, FeedPosition())
+        assert batch is not None
+        address = f"/hub/v1/batches?store={person}"
+        assert client.post(address, content=taking.encode(batch), headers=headers).status_code == 200
+        assert client.put(f"/hub/v1/blobs/{SHA256}", content=TEXT, headers=headers).status_code == 204
+
+    def delete(sha256: str) -> None:
+        begun.set()
+        time.sleep(0.5)
+        place.delete(store.team, sha256)
+
+    send("ana")
+    store.forget("toy:ana")
+    deleting = Thread(target=store.drop_garbage, args=(delete,))
+    deleting.start()
+    assert begun.wait(20)
+    send("ben")
+    deleting.join()
+    assert place.get(store.team, SHA256) == TEXT
+    assert getattr(store.messages("toy:ben")[0].message.parts[0], "text", "").encode() == TEXT
 
 
 def test_other_bytes_than_were_sent_are_not_shown(databases: PostgresDatabases, tmp_path: Path) -> None:

@@ -421,6 +421,35 @@ def test_forgetting_deletes_no_file_of_others_that_has_the_id(
     assert ana.post("/archives/sizes", [path]).json()["ends"] == {path: [0, size]}
 
 
+def test_a_list_that_names_a_forgotten_session_is_not_kept_and_others_cannot_forget_it(
+    client: TestClient, store: PostgresStore, tmp_path: Path
+) -> None:
+    ana, ben = Machine(client, "ana/laptop"), Machine(client, "ben/desktop", "s2")
+    with ToyStore(tmp_path / "ana") as toy:
+        toy.add("prompts.log", said("u1", "of walnut and of hazel"))
+        batch = whole(toy)
+        path = str(toy.home / "prompts.log")
+        archived = read_archived(toy.connection, ArchivedSizes({}), path)
+    batch = with_value(with_value(batch, "sources", "kind", "sidecar"), "sources", "session_id", None)
+    assert ana.push(batch).status_code == 200
+
+    def kept() -> int:
+        assert client.post("/hub/v1/archives", content=packed([archived]), headers=ana.headers).status_code == 200
+        with psycopg.connect(store.url) as connection:
+            row = connection.execute("SELECT coalesce(sum(length), 0) FROM turnlog.archive").fetchone()
+        assert row is not None
+        return row[0]
+
+    for machine, name, number in ((ben, "hazel", 1), (ana, "walnut", 2)):
+        session = toy_batch(tmp_path / name, said("u7", "bait"), name=f"{name}.log")
+        assert machine.push(spoil(session, generation=number)).status_code == 200
+    size = kept()
+    store.forget("toy:hazel")
+    assert kept() == size > 0
+    store.forget("toy:walnut")
+    assert kept() == 0
+
+
 # -- rows that are there
 
 

@@ -321,6 +321,28 @@ def test_a_forgotten_session_goes_from_the_hub_and_no_machine_brings_it_back(
     assert b"hazel" not in dump(place[1])
 
 
+def test_log_files_of_a_session_that_was_forgotten_on_the_hub_do_not_come_back(
+    tmp_path: Path, hub: HubProcess, hub_store: PostgresStore, place: tuple[HubProcess, str]
+) -> None:
+    laptop, desktop = Box(tmp_path, hub), Box(tmp_path, hub, "desktop")
+    for box in (laptop, desktop):
+        box.level("/", "full")
+        log(box, "/home/ana/hazelnuts", "s1", "hazel prompt", "hazel answer")
+        other = log(box, "/home/ana/app", "s2", "other", "words")
+        box.sync()
+    laptop.push()
+    assert b"hazel" in dump(place[1])
+    hub_store.forget("claude-code:s1")
+    assert b"hazel" not in dump(place[1])
+    log(laptop, "/home/ana/hazelnuts", "s1", "hazel prompt", "hazel answer", "hazel again", "and more")
+    laptop.sync()
+    for box in (laptop, desktop):
+        box.push()
+        assert b"hazel" not in dump(place[1])
+    assert ids(hub_store) == ["claude-code:s2"]
+    assert other.read_bytes() in box_logs(laptop, "claude-code:s2")
+
+
 def test_a_content_that_is_too_large_for_a_hub_holds_nothing_else_up(
     tmp_path: Path, hub: HubProcess, hub_store: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

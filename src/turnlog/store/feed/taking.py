@@ -25,7 +25,7 @@ from turnlog.store.feed.owners import Owner, SessionOwners, with_own_ids
 from turnlog.store.feed.tables import FeedTables, in_chunks
 from turnlog.store.feed.values import TABLES, ArchivedBytes, FeedBatch, FeedPosition, Row
 from turnlog.store.frames import PLACE_COLUMNS
-from turnlog.store.sqlite.forget import forget
+from turnlog.store.sqlite.forget import UNUSED_PROJECT, forget
 
 if TYPE_CHECKING:
     from turnlog.store.connection import Connection
@@ -188,8 +188,9 @@ class _Taking:
         # What is forgotten gets no key, and rows without keys are not written.
         self._owners.claim(self._batch)
         self._forget()
-        left_out = self._owners.forgotten_ids() | self._forks.outdated
-        self._find_keys("sessions", "SELECT max(key) FROM sessions", left_out)
+        forgotten = self._owners.forgotten_ids()
+        self._find_keys("sessions", "SELECT max(key) FROM sessions", forgotten | self._forks.outdated)
+        self._leave_out_sources(forgotten)
         self._save_sources()
         self._leave_out_messages()
         self._find_keys("messages", "SELECT seq FROM sqlite_sequence WHERE name = 'messages'", set())
@@ -215,8 +216,18 @@ class _Taking:
         self._save_forks(changed)
         self._message_digests.save(self._new["messages"])
         self._session_digests.save(changed)
+        self._drop_unused_projects()
 
     # -- before a number is drawn
+
+    def _drop_unused_projects(self) -> None:
+        """Names are made first: those of forgotten sessions alone go again."""
+        if self._batch.names.get("sessions", {}).keys() <= self._keys.of("sessions").keys():
+            return
+        keys = json.dumps([*self._keys.of("projects").values()])
+        self._connection.execute(
+            f"DELETE FROM projects WHERE key IN (SELECT value FROM json_each(?)) AND {UNUSED_PROJECT}", (keys,)
+        )
 
     def _find_own_ids(self, owner: Owner) -> None:
         """Name the sessions so that no id is somebody else's, or that of a copy with other messages."""
@@ -299,6 +310,33 @@ class _Taking:
                 ours = key
                 self._new[table].add(ours)
             self._keys.note(table, theirs, ours)
+
+    def _leave_out_sources(self, forgotten: set[str]) -> None:
+        """Leave out files of forgotten sessions alone: with their row, their bytes would be taken."""
+        if not forgotten:
+            return
+        sessions, rows = self._keys.of("sessions"), self._batch.rows
+        kept, of_others = set[int](), set[int]()
+        for table in ("memberships", "events"):
+            columns = TABLES[table]
+            session, source = columns.index("session_key"), columns.index("source_key")
+            for row in rows.get(table, ()):
+                (kept if row[session] in sessions else of_others).add(row[source])
+        session_id = TABLES["sources"].index("session_id")
+        out = {
+            row[0]
+            for row in rows.get("sources", ())
+            if row[0] not in kept
+            and (row[session_id] in forgotten or (row[session_id] is None and row[0] in of_others))
+        }
+        if not out:
+            return
+        rows, names = dict(rows), {**self._batch.names}
+        names["sources"] = {key: name for key, name in names.get("sources", {}).items() if key not in out}
+        for table, key in (("sources", "key"), *((table, "source_key") for table in _OF_SOURCE)):
+            at = TABLES[table].index(key)
+            rows[table] = [row for row in rows.get(table, ()) if row[at] not in out]
+        self._batch = msgspec.structs.replace(self._batch, rows=rows, names=names)
 
     def _leave_out_messages(self) -> None:
         """Leave out messages whose sessions are all forgotten: no word of them is written."""

@@ -53,6 +53,8 @@ def save_blob(
         claimed_size(connection, owner, sha256)
         return
     if keep is not None:
+        # Whoever deletes the bytes of one that was forgotten keeps its row: they are written after that, or stay.
+        connection.execute("DELETE FROM blob_garbage WHERE sha256 = ?", (digest.digest(),))
         keep(data)
     compressed, kept = smallest(b"" if keep is not None else data)
     connection.execute(
@@ -85,11 +87,20 @@ def _touch(connection: Connection, keys: Sequence[int]) -> None:
         )
 
 
-def drop_garbage(connection: Connection, delete: Callable[[str], None]) -> None:
-    """Delete the bytes beside the database that no message names any more. The caller owns the transaction."""
-    rows = connection.execute(
-        "SELECT sha256 FROM blob_garbage g WHERE NOT EXISTS (SELECT 1 FROM blobs b WHERE b.sha256 = g.sha256)"
-    ).fetchall()
-    for (sha256,) in rows:
-        delete(bytes(sha256).hex())
-    connection.execute("DELETE FROM blob_garbage")
+def drop_garbage(connection: Connection, delete: Callable[[str], None]) -> bool:
+    """Delete the bytes beside the database of one blob that no message names any more; whether there was one.
+
+    The caller owns the transaction, which keeps others from writing the same blob meanwhile.
+    """
+    connection.execute(
+        "DELETE FROM blob_garbage WHERE EXISTS (SELECT 1 FROM blobs b WHERE b.sha256 = blob_garbage.sha256)"
+    )
+    row = connection.execute(
+        "UPDATE blob_garbage SET sha256 = sha256 WHERE sha256 IN (SELECT sha256 FROM blob_garbage LIMIT 1)"
+        " RETURNING sha256"
+    ).fetchone()
+    if row is None:
+        return False
+    delete(bytes(row[0]).hex())
+    connection.execute("DELETE FROM blob_garbage WHERE sha256 = ?", (bytes(row[0]),))
+    return True

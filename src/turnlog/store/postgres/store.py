@@ -13,9 +13,10 @@ from turnlog.store.base import Store, check_arguments
 from turnlog.store.feed.long_texts import shorten_all
 from turnlog.store.feed.owners import NOBODY, Owner
 from turnlog.store.feed.reading import archived_sizes
-from turnlog.store.feed.taking import Taken, position_of, progress_of, take, take_archived
+from turnlog.store.feed.taking import Taken, position_of, progress_of, take
 from turnlog.store.feed.values import ArchivedBytes, ArchivedSizes, FeedBatch, FeedPosition
 from turnlog.store.postgres import blobs, schema
+from turnlog.store.postgres.archives import take_sent
 from turnlog.store.postgres.connection import TeamConnection
 from turnlog.store.postgres.database import Database
 from turnlog.store.postgres.dialect import SCHEMA
@@ -330,8 +331,12 @@ class PostgresStore(PostgresConnections, KeptFiles, SqliteStore):
 
     def drop_garbage(self, delete: Callable[[str], None]) -> None:
         """Delete the bytes of blobs beside the database that no message names any more."""
+        while self._drop_one(delete):
+            pass
+
+    def _drop_one(self, delete: Callable[[str], None]) -> bool:
         with self._transaction() as connection:
-            blobs.drop_garbage(_for_queries(connection), delete)
+            return blobs.drop_garbage(_for_queries(connection), delete)
 
     def archived_sizes(self, paths: Collection[str]) -> ArchivedSizes:
         """How much of the bytes of these sources is here."""
@@ -341,7 +346,7 @@ class PostgresStore(PostgresConnections, KeptFiles, SqliteStore):
     def take_archived(self, archived: Iterable[ArchivedBytes]) -> None:
         """Write bytes of sources, in one transaction."""
         with self._transaction() as connection:
-            take_archived(_for_queries(connection), list(archived), connection.copy)
+            take_sent(_for_queries(connection), list(archived), connection.copy)
 
     @contextmanager
     def _transaction(self) -> Generator[TeamConnection]:

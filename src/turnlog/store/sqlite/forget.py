@@ -14,6 +14,7 @@ import time
 from collections.abc import Generator, Iterable
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Final
 
 from turnlog.errors import NotFoundError, StoreBusyError
 from turnlog.store import connection as connections
@@ -32,6 +33,14 @@ from turnlog.store.sqlite.copies import find_copies, settle_copies
 from turnlog.store.values import Forgetting
 from turnlog.store.writing.call_totals import drop_totals
 from turnlog.store.writing.sessions import SessionRows, UsageRows
+
+UNUSED_PROJECT: Final = (
+    "NOT EXISTS (SELECT 1 FROM sessions s WHERE s.project_key = projects.key)"
+    " AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.folder_key = projects.key)"
+    " AND key NOT IN (SELECT f.repository_key FROM projects f WHERE f.repository_key IS NOT NULL"
+    " AND EXISTS (SELECT 1 FROM sessions s WHERE s.folder_key = f.key))"
+)
+"""Of a row of `projects`: no session has it, nor a folder of it."""
 
 
 def plan_forgetting(connection: sqlite3.Connection, session_id: str, user: str = "") -> Forgetting:
@@ -196,11 +205,7 @@ def forget(
         " WHERE sha256 IN (SELECT sha256 FROM blobs WHERE sha256 NOT IN (SELECT sha256 FROM blob_uses))"
     )
     connection.execute(
-        "DELETE FROM projects WHERE key NOT IN (SELECT value FROM json_each(?))"
-        " AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.project_key = projects.key)"
-        " AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.folder_key = projects.key)"
-        " AND key NOT IN (SELECT f.repository_key FROM projects f WHERE f.repository_key IS NOT NULL"
-        " AND EXISTS (SELECT 1 FROM sessions s WHERE s.folder_key = f.key))",
+        f"DELETE FROM projects WHERE key NOT IN (SELECT value FROM json_each(?)) AND {UNUSED_PROJECT}",
         (json.dumps([*kept_projects]),),
     )
     owned = " AND session_id IN (SELECT session_id FROM session_owners WHERE owner_user = ?)" if user else ""

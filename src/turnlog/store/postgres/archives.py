@@ -1,0 +1,64 @@
+"""Bytes of log files that machines push: nothing of a forgotten session is kept of them.
+
+Its own files are not taken, nor a list of prompts of many sessions that names it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from turnlog.store import zstd
+from turnlog.store.archive import Archive
+from turnlog.store.feed.tables import in_chunks
+from turnlog.store.feed.taking import Insert, take_archived
+from turnlog.store.feed.values import ArchivedBytes
+
+if TYPE_CHECKING:
+    from turnlog.store.connection import Connection
+
+
+def take_sent(connection: Connection, archived: Sequence[ArchivedBytes], insert: Insert) -> None:
+    """As `take_archived`, without what was forgotten. The caller owns the transaction."""
+    paths = sorted({each.path for each in archived})
+    gone = set[str]()
+    for chunk in in_chunks(paths):
+        query = (
+            "SELECT path FROM sources WHERE path IN (SELECT value FROM json_each(?))"
+            " AND session_id IN (SELECT session_id FROM tombstones)"
+        )
+        gone |= {path for (path,) in connection.execute(query, (chunk,)).fetchall()}
+    take_archived(connection, [each for each in archived if each.path not in gone], insert)
+    for chunk in in_chunks(paths):
+        _drop_lists(connection, chunk)
+
+
+def _drop_lists(connection: Connection, paths: str) -> None:
+    """Drop the bytes of the lists among these files that name a session which their person has forgotten."""
+    query = (
+        "SELECT key, path FROM sources WHERE path IN (SELECT value FROM json_each(?))"
+        " AND kind = 'sidecar' AND session_id IS NULL"
+    )
+    archive, names = Archive(connection), dict[str, list[bytes]]()
+    for key, path in connection.execute(query, (paths,)).fetchall():
+        user = path.partition("/")[0]
+        if user not in names:
+            names[user] = _forgotten_by(connection, user)
+        if names[user]:
+            # Not what the archive says is there: a list whose bytes were dropped counts as empty.
+            frames = connection.execute(
+                "SELECT data FROM archive WHERE source_key = ? ORDER BY generation, start", (key,)
+            ).fetchall()
+            data = b"".join([zstd.decompress(frame) for (frame,) in frames])
+            if any(name in data for name in names[user]):
+                archive.drop(key)
+
+
+def _forgotten_by(connection: Connection, user: str) -> list[bytes]:
+    """The agents' ids of the sessions that a person has forgotten: what others name theirs is no reason."""
+    rows = connection.execute(
+        "SELECT t.session_id FROM tombstones t WHERE substr(t.session_id, 1, ?) = ? OR EXISTS"
+        " (SELECT 1 FROM session_owners o WHERE o.session_id = t.session_id AND o.owner_user = ?)",
+        (len(user) + 1, f"{user}/", user),
+    ).fetchall()
+    return [session_id.partition(":")[2].encode() for (session_id,) in rows]
