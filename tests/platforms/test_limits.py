@@ -40,6 +40,8 @@ def groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("max 100000", "400000 100000", 4),
         ("20000 100000", "400000 100000", 1),
         ("", "nonsense", 16),
+        ("100000", "100000 0", 16),
+        ("\u00b2 100000", "x 1", 16),
     ],
 )
 def test_a_container_has_as_many_cores_as_it_may_use(groups: Path, own: str, above: str, cores: int) -> None:
@@ -47,6 +49,12 @@ def test_a_container_has_as_many_cores_as_it_may_use(groups: Path, own: str, abo
     (groups / "box/cpu.max").write_text(f"{above}\n")
     (groups.parent / "cpu.max").write_text("100000 100000\n")  # above the groups: of nobody
     assert usable_cores() == cores
+
+
+def test_a_group_may_have_any_name(groups: Path) -> None:
+    (groups.parent / "own").write_bytes(b"0::/box/\xff\xfe\n")
+    (groups / "box/cpu.max").write_bytes(b"300000 100000\n")
+    assert usable_cores() == 3
 
 
 def test_a_container_has_as_much_memory_as_it_may_use(groups: Path) -> None:

@@ -341,3 +341,23 @@ def test_a_store_that_cannot_be_opened_leaves_no_process(tmp_path: Path, monkeyp
     with pytest.raises(StoreError):
         serve(path, port=0, use_token=False, open_browser=False)
     assert [each.poll() is not None for each in started] == [True]
+
+
+def test_sockets_of_servers_that_were_killed_while_they_started_go(tmp_path: Path) -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    left, young, running = (tmp_path / f"server.sock.{pid}" for pid in (ended.pid, ended.pid + 1, os.getppid()))
+    for path in (left, young, running):
+        with socket.socket(socket.AF_UNIX) as one:
+            one.bind(str(path))
+    for path in (left, running):
+        os.utime(path, (1_700_000_000, 1_700_000_000))
+    own = own_socket(tmp_path)
+    assert own is not None
+    try:
+        assert sorted(path.name for path in tmp_path.glob("server.sock.*")) == sorted(
+            [young.name, running.name, f"server.sock.{os.getpid()}"]
+        )
+    finally:
+        own.withdraw()
+        own.listener.close()

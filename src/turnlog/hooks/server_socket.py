@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,14 @@ from typing import Any
 from turnlog.errors import NotFoundError, TurnlogError
 from turnlog.hooks import send
 from turnlog.platforms.connections import local_socket
+from turnlog.platforms.processes import is_running
 
 SECONDS = 5.0
 """Seconds that a command waits for the server's answer."""
+
+
+_START_SECONDS = 60.0
+"""A server that has not announced its socket for so long does not start any more."""
 
 
 class ServerSocket:
@@ -38,6 +44,7 @@ class ServerSocket:
         # refused.
         self._bound = folder / f"{send.SOCKET}.{os.getpid()}"
         self._bound.unlink(missing_ok=True)
+        _remove_left(folder)
         self.listener = local_socket()
         try:
             send.at_address(os.fspath(folder), self._bound.name, self.listener.bind)
@@ -89,6 +96,15 @@ def ask_server(folder: Path, method: str, address: str) -> tuple[int, Any]:
         raise TurnlogError(f"the server does not answer: {error}") from error
     finally:
         connection.close()
+
+
+def _remove_left(folder: Path) -> None:
+    """Remove the sockets of servers that were killed before they had announced them."""
+    for path in folder.glob(f"{send.SOCKET}.*"):
+        pid = path.suffix.removeprefix(".")
+        with suppress(OSError):
+            if pid.isdecimal() and time.time() - path.lstat().st_mtime > _START_SECONDS and not is_running(int(pid)):
+                path.unlink()
 
 
 def _identity(path: Path) -> tuple[int, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from contextlib import suppress
 from pathlib import Path
@@ -39,6 +40,11 @@ def this_process() -> ProcessIdentity:
 def is_alive(identity: ProcessIdentity) -> bool:
     """Whether this process runs now, on this machine and since this boot."""
     return identity.boot_id == _boot_id() and identity.start is not None and _start_of(identity.pid) == identity.start
+
+
+def is_running(pid: int) -> bool:
+    """Whether any process of this machine has this id."""
+    return _start_of(pid) is not None
 
 
 def _boot_id() -> str | None:
@@ -87,6 +93,8 @@ _OWN_GROUPS: Final = Path("/proc/self/cgroup")
 
 _CONTROL_GROUPS: Final = Path("/sys/fs/cgroup")
 
+_QUOTA: Final = re.compile(r"([0-9]+) ([1-9][0-9]*)")
+
 
 def lower_priority(niceness: int) -> None:
     """Let other processes go first, those with a lower niceness; does nothing on Windows.
@@ -102,8 +110,8 @@ def usable_cores() -> int:
     """The processors that this process may use; a share of one counts as one."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     # "max 100000", or microseconds in each period of so many.
-    quotas = [each.split(" ") for each in _control_group_limits("cpu.max") if each[:1].isdecimal()]
-    shares = [-(-int(quota) // int(period)) for quota, period in quotas]
+    quotas = [_QUOTA.fullmatch(each) for each in _control_group_limits("cpu.max")]
+    shares = [-(-int(quota[1]) // int(quota[2])) for quota in quotas if quota is not None]
     return max(1, min([cores, *shares]))
 
 
@@ -122,7 +130,7 @@ def _control_group_limits(name: str) -> list[str]:
     Files and their contents: `Documentation/admin-guide/cgroup-v2.rst` of Linux.
     """
     try:
-        lines = _OWN_GROUPS.read_text().splitlines()
+        lines = _OWN_GROUPS.read_text(errors="surrogateescape").splitlines()
     except OSError:
         return []
     own = next((line.removeprefix("0::/") for line in lines if line.startswith("0::/")), None)
@@ -131,7 +139,7 @@ def _control_group_limits(name: str) -> list[str]:
         if not folder.is_relative_to(_CONTROL_GROUPS):
             break
         with suppress(OSError):
-            found.append((folder / name).read_text().strip())
+            found.append((folder / name).read_text(errors="replace").strip())
     return found
 
 

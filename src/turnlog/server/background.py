@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from turnlog.platforms.processes import in_own_group
 from turnlog.server.reports import PassBegan, PassEnded, PassFailed, PassMoved, Report, SessionSought, StoreSaved
 from turnlog.server.responses import SyncProblem, SyncProgress
 
@@ -146,7 +147,8 @@ class Background:
         self._progress.stop()
 
     def _started(self) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        # Ctrl-C in the terminal is the server's: it ends this one, which may still be importing.
+        return subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, **in_own_group())
 
     def _run(self, process: subprocess.Popen[bytes]) -> None:
         """Listen to one process after the other: the system may end one that takes much memory."""
