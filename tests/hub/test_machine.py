@@ -396,6 +396,85 @@ def test_the_same_session_on_two_machines_is_one_and_goes_on_from_either(
     assert hub_store.session("claude-code:s1").counts.messages == 4
 
 
+def copies_at(tmp_path: Path, hub: HubProcess, **levels: str) -> list[Box]:
+    """Machines of one person, each of which has pushed the same session at its level, in this order."""
+    boxes: list[Box] = []
+    for machine, level in levels.items():
+        box = Box(tmp_path, hub, machine)
+        box.level("/", level)
+        log(box, "/home/ana/app", "s1", "one", "two", image=PIXEL)
+        box.sync()
+        box.push()
+        boxes.append(box)
+    return boxes
+
+
+def on_hub(store: PostgresStore) -> tuple[str, int]:
+    """The level of the session, and how many of its parts are images."""
+    with store.reading() as connection:
+        rows = connection.execute("SELECT level FROM session_owners WHERE session_key IS NOT NULL").fetchall()
+    parts = [part for placed in store.messages("claude-code:s1") for part in placed.message.parts]
+    return rows[0][0], sum(part.type == "file" for part in parts)
+
+
+def test_of_the_same_copies_the_one_of_the_higher_level_counts_whichever_comes_later(
+    tmp_path: Path, hub: HubProcess, hub_store: PostgresStore
+) -> None:
+    _, desktop = copies_at(tmp_path, hub, laptop="full", desktop="redacted")
+    assert on_hub(hub_store) == ("full", 1)
+    # Also where everything comes again.
+    with MachineState(desktop.store_path) as state:
+        state.generation += 1
+    desktop.push()
+    assert on_hub(hub_store) == ("full", 1)
+
+
+def test_a_copy_of_a_higher_level_is_taken_after_one_of_a_lower(
+    tmp_path: Path, hub: HubProcess, hub_store: PostgresStore
+) -> None:
+    copies_at(tmp_path, hub, desktop="redacted", laptop="full")
+    assert on_hub(hub_store) == ("full", 1)
+
+
+def test_a_lowered_level_takes_back_also_what_another_machine_has_pushed_since(
+    tmp_path: Path, hub: HubProcess, hub_store: PostgresStore
+) -> None:
+    laptop, _ = copies_at(tmp_path, hub, laptop="full", desktop="full")
+    laptop.level("/", "redacted")
+    laptop.push()
+    assert on_hub(hub_store) == ("redacted", 0)
+    assert hub_store.session("claude-code:s1").counts.messages == 2
+
+
+def test_a_shorter_copy_whose_level_is_lowered_is_not_lost(
+    tmp_path: Path, hub: HubProcess, hub_store: PostgresStore
+) -> None:
+    laptop, desktop = copies_at(tmp_path, hub, laptop="full", desktop="full")
+    log(desktop, "/home/ana/app", "s1", "one", "two", "three", "four", image=PIXEL)
+    desktop.sync()
+    desktop.push()
+    laptop.level("/", "redacted")
+    laptop.push()
+    assert on_hub(hub_store) == ("redacted", 0)
+    assert hub_store.session("claude-code:s1").counts.messages == 2
+
+
+def test_a_new_store_of_the_same_machine_may_send_less(
+    tmp_path: Path, hub: HubProcess, hub_store: PostgresStore
+) -> None:
+    (laptop,) = copies_at(tmp_path, hub, laptop="full")
+    with MachineState(laptop.store_path) as state:
+        connection = state.connection()
+    laptop.store_path = laptop.store_path.parent / "new" / "turnlog.db"
+    laptop.store_path.parent.mkdir()
+    with MachineState(laptop.store_path) as state:
+        state.connect(connection)
+    laptop.level("/", "redacted")
+    laptop.sync()
+    laptop.push()
+    assert on_hub(hub_store) == ("redacted", 0)
+
+
 def test_where_copies_part_the_later_one_is_a_fork_and_nothing_is_billed_twice(
     tmp_path: Path, hub: HubProcess, hub_store: PostgresStore
 ) -> None:

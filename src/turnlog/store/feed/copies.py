@@ -1,7 +1,8 @@
 """Copies of one session on several machines: the same session where one has all that the other has, else a fork.
 
 Copies are compared by the ids of their messages. Whoever has all that is stored, and perhaps more, becomes the one
-whose rows count; whoever has less changes nothing. Where each has what the other lacks, the copy that came later is
+whose rows count; whoever has less changes nothing. Where both have the same, the one of the higher upload level counts,
+unless the same machine sends it at a lower one. Where each has what the other lacks, the copy that came later is
 stored beside the first, as a fork of it, and stays that.
 """
 
@@ -10,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
@@ -23,6 +24,16 @@ if TYPE_CHECKING:
     from turnlog.store.connection import Connection
 
 _SIZE: Final = 8
+
+_RANKS: Final = {"metrics": 0, "redacted": 1, "full": 2}
+"""How much of a session an upload level has."""
+
+
+class _Copy(NamedTuple):
+    """What another store has sent of a session."""
+
+    level: str
+    machine: str
 
 
 class CopiesNeededError(ConflictError):
@@ -45,7 +56,7 @@ class Forks(msgspec.Struct):
     origins: dict[int, str] = {}
     """Key of a session of the batch -> id of the session that it is a fork of."""
     outdated: set[str] = set()
-    """Ids of sessions of which the store has all, and more."""
+    """Ids of sessions of which the store has all, and more of them or at a higher level."""
 
 
 def settle(connection: Connection, batch: FeedBatch, store: str, user: str, machine: str) -> tuple[FeedBatch, Forks]:
@@ -63,12 +74,17 @@ def settle(connection: Connection, batch: FeedBatch, store: str, user: str, mach
                 (store, json.dumps(sorted(held))),
             ).fetchall()
         )
-    missing = sorted(held - stored.keys() - {session_id for session_id in held if ids[session_id] in batch.copies})
+    # Whatever the hub has of a session whose level changed goes with this batch: nothing is left to compare it with.
+    compared = sorted(held.keys() - stored.keys() - {*batch.withdrawn})
+    missing = [session_id for session_id in compared if ids[session_id] not in batch.copies]
     if missing:
         raise CopiesNeededError(missing)
-    for session_id in sorted(held - stored.keys()):
+    for session_id in compared:
         here, there = _unpacked(batch.copies[ids[session_id]]), _stored_ids(connection, session_id)
         level = batch.levels.get(ids[session_id], "full")
+        if here == there and held[session_id].machine != machine and _RANKS[level] < _RANKS[held[session_id].level]:
+            forks.outdated.add(session_id)
+            continue
         if there <= here or (level == "metrics" and len(here) > len(there)):
             continue
         if here <= there or level == "metrics":
@@ -83,13 +99,13 @@ def settle(connection: Connection, batch: FeedBatch, store: str, user: str, mach
     return (renamed(batch, stored) if stored else batch), forks
 
 
-def _of_other_stores(connection: Connection, ids: Sequence[str], store: str, user: str) -> set[str]:
+def _of_other_stores(connection: Connection, ids: Sequence[str], store: str, user: str) -> dict[str, _Copy]:
     rows = connection.execute(
-        "SELECT session_id FROM session_owners WHERE session_id IN (SELECT value FROM json_each(?))"
+        "SELECT session_id, level, machine FROM session_owners WHERE session_id IN (SELECT value FROM json_each(?))"
         " AND owner_user = ? AND store <> '' AND store <> ? AND session_key IS NOT NULL",
         (json.dumps(ids), user, store),
     )
-    return {session_id for (session_id,) in rows}
+    return {session_id: _Copy(level, machine) for session_id, level, machine in rows}
 
 
 def _stored_ids(connection: Connection, session_id: str) -> set[bytes]:
