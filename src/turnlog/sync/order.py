@@ -17,13 +17,15 @@ _CROWD = 20
 
 _MINUTE_NS = 60 * 10**9
 
-_TAILS = (8 << 10, 256 << 10)
+_TAILS = (2 << 10, 16 << 10, 256 << 10)
 """Bytes at the end of a log that are searched for the time of its last record: more of them where the last one is long.
+
+The first find it in nearly every log, for half of what 8 KB cost.
 
 It decides an order and nothing else."""
 
-_USUAL_TIME = re.compile(rb'"timestamp":"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)')
-"""How nearly every log writes them: found in a third of the time."""
+_USUAL_TIME = re.compile(rb'"timestamp": ?"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)')
+"""How nearly every log writes them: found in a third of the time that the next takes."""
 
 _TIME = re.compile(
     rb'"(?:timestamp|time|ts|created_?at|updated_?at|last_?updated)"\s*:\s*'
