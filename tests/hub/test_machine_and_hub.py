@@ -70,6 +70,13 @@ def test_a_machine_joins_pushes_and_pulls_and_nobody_else_sees_it(
         assert ben.get("/api/sessions").json()["items"] == []
         for address in ("/api/sessions/toy:s", "/hub/v1/sessions/toy:s/logs"):
             assert ben.get(address).status_code == 404
+        # Another level takes it back to send it anew: nobody forgot it.
+        settings.write_text('[hub]\nlevel = "redacted"\n')
+        with HubClient(url, joined["access_token"], seconds=5) as client:
+            StorePusher(toy.path, state, client).push()
+        (entry,) = ana.get("/hub/v1/audit?action=take session back").json()["items"]
+        assert (entry["subject"], entry["times"], entry["detail"]) == ("toy:s", 1, "on laptop")
+        assert ana.get("/hub/v1/audit?action=forget session").json()["items"] == []
         # What its person forgets on the machine is in that person's audit log of the hub, once.
         with open_store(toy.path) as store:
             store.forget("toy:s")

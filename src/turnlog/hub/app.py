@@ -24,7 +24,7 @@ from turnlog.hub.access import Access, bearer
 from turnlog.hub.blobs import NO_BLOBS, BlobStore, BlobStoreError, WatchedBlobs
 from turnlog.hub.budgets import Budgets
 from turnlog.hub.callers import Caller
-from turnlog.hub.contexts import FORGET, CallerContext, Contexts
+from turnlog.hub.contexts import FORGET, TAKE_BACK, CallerContext, Contexts
 from turnlog.hub.metrics import TYPE, Metrics
 from turnlog.hub.observing import Observer, Reads
 from turnlog.hub.openid import OpenId
@@ -54,6 +54,7 @@ from turnlog.server.context import CONTEXT
 from turnlog.server.errors import error_response, handle_errors
 from turnlog.server.mcp import ADDRESS
 from turnlog.server.routes import SHARED
+from turnlog.store.feed.taking import Taken
 from turnlog.store.postgres.connection import TeamConnection, WrongRowsError
 from turnlog.store.postgres.database import Database
 from turnlog.store.postgres.store import PostgresStore
@@ -184,9 +185,11 @@ def _sync(
     def highest_level(caller: Caller) -> HighestLevel:
         return people.rulebook.rules(caller.team_key).highest_level
 
-    def note(connection: TeamConnection, session_id: str, machine: SendingMachine) -> None:
+    def note(connection: TeamConnection, taken: Taken, machine: SendingMachine) -> None:
         user, transaction = machine.owner.user, HubTransaction(connection.driver)
-        note_in(transaction, connection.team, user, FORGET, session_id, owner=user, detail=f"on {machine.name}")
+        for action, session_ids in ((FORGET, taken.forgotten), (TAKE_BACK, taken.withdrawn)):
+            for session_id in session_ids:
+                note_in(transaction, connection.team, user, action, session_id, owner=user, detail=f"on {machine.name}")
 
     def reading(caller: Caller) -> PostgresStore:
         return contexts.of(caller).stored

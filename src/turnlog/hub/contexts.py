@@ -81,6 +81,9 @@ def _note(sessions: Iterable[str], how: Reading = "read") -> None:
 FORGET: Final = "forget session"
 """What the audit log calls it."""
 
+TAKE_BACK: Final = "take session back"
+"""What it calls that a machine whose level has changed takes back what it has sent, perhaps to send it anew."""
+
 
 class CallerStore(PostgresStore):
     """The store as one caller sees it, which says what of it was read, and notes what its owner forgets."""

@@ -31,6 +31,7 @@ const OWN_TOO = [
   "agree to rules",
   "disagree with rules",
   "forget session",
+  "take session back",
   "forget old session",
   "put into trash",
   "take out of trash",

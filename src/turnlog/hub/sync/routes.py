@@ -62,7 +62,7 @@ class Sync:
         load: Load | None = None,
         *,
         highest_level: Callable[[Caller], HighestLevel] = lambda caller: "full",
-        note: Callable[[TeamConnection, str, SendingMachine], None] = lambda connection, session_id, machine: None,
+        note: Callable[[TeamConnection, taking.Taken, SendingMachine], None] = lambda connection, taken, machine: None,
     ) -> None:
         """Keep what opens stores.
 
@@ -73,7 +73,7 @@ class Sync:
             blobs: Where large contents are; None for the database.
             load: How much may be under way.
             highest_level: The upload level above which the caller's team takes nothing.
-            note: Writes, in the transaction of a batch, that a machine has deleted a session.
+            note: Writes, in the transaction of a batch, which sessions a machine has deleted.
         """
         self.writing = writing
         self.reading = reading
@@ -239,8 +239,7 @@ def _write_batch(
     _check_levels(batch, highest)
 
     def note(connection: TeamConnection, taken: taking.Taken) -> None:
-        for session_id in taken.forgotten:
-            sync.note(connection, session_id, machine)
+        sync.note(connection, taken, machine)
 
     taken = store.take(feed, admit(batch, machine), machine.owner, note=note, check_body=check_json)
     blobs = sync.blobs

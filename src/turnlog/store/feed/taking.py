@@ -43,6 +43,8 @@ class Taken(NamedTuple):
     """Id that somebody else has -> the id of the session here, of what the batch names."""
     forgotten: tuple[str, ...] = ()
     """Ids of sessions that were here and are deleted, without those that went with them."""
+    withdrawn: tuple[str, ...] = ()
+    """As `forgotten`, of sessions that may come again, at another level."""
 
 
 _OF_MESSAGE: Final = ("parts", "more_paths", "blob_uses")
@@ -103,7 +105,7 @@ def take(
     taking.run(wait_for_writers)
     progress = json.dumps((*batch.until, batch.generation))
     connection.execute("UPDATE settings SET value = ? WHERE name = ?", (progress, _setting(store)))
-    return Taken(is_new=True, stored_as=taking.stored_as, forgotten=tuple(taking.forgotten))
+    return Taken(True, taking.stored_as, forgotten=tuple(taking.forgotten), withdrawn=tuple(taking.withdrawn))
 
 
 def _lock(connection: Connection, name: str, first: str) -> None:
@@ -169,6 +171,8 @@ class _Taking:
         self._forks = Forks()
         self.forgotten: list[str] = []
         """Ids of sessions that were here and are deleted."""
+        self.withdrawn: list[str] = []
+        """Ids of sessions that were here and may come again."""
         self._shared: dict[int, dict[int, int]] = {}
         """Fork -> message that is billed to its origin -> the origin."""
         self._owners = SessionOwners(connection, owner, store)
@@ -258,7 +262,7 @@ class _Taking:
         for session_id in self._batch.withdrawn:
             if self._is_stored(session_id):
                 withdraw(self._connection, session_id, user, named)
-                self.forgotten.append(session_id)
+                self.withdrawn.append(session_id)
 
     def _with_copies(self, session_ids: Sequence[str]) -> list[str]:
         """These sessions, and the forks under which copies of them on the owner's machines are stored."""
