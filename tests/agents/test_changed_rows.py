@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 
 from support.agent_cases import CASES, one_per_package
-from support.database_rows import databases_in, opened
+from support.database_rows import databases_in, delete_rows, opened
 from turnlog.agents import agent
 from turnlog.agents.base import RowAgent
 from turnlog.model import Fate, TextPart, ToolCallPart, Usage
@@ -91,6 +91,33 @@ def test_sessions_whose_messages_were_deleted_say_nothing_any_more_and_are_count
         sessions = store.sessions(SessionFilter(subagents=True), limit=200).items
         kept = "".join(str(one.message.parts) for session in sessions for one in store.messages(session.id))
     assert [text for text in before.texts if repr(text)[1:-1] not in kept] == []
+
+
+SAID = {
+    "crush": "messages",
+    "goose": "messages",
+    "hermes": "messages",
+    "openclaw": "transcript_events",
+    "opencode": "part",
+}
+"""Agent -> the table with the smallest rows of what was said. A thread of Zed is one row."""
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_rows_that_go_leave_nothing_twice_and_are_as_before_when_they_are_back(name: str, tmp_path: Path) -> None:
+    """R-S13"""
+    case = CASES[name]
+    home = case.write_home(case.recorded[0], tmp_path / case.home)
+    recorded = {database: database.read_bytes() for database in databases_in(home)}
+    before = shown(tmp_path / "store.db", home, name)
+    for database in recorded:
+        delete_rows(database, "rowid % 3 = 1", [SAID[name]])
+    after = shown(tmp_path / "store.db", home, name)
+    assert after != before
+    assert (after.texts - before.texts, after.calls - before.calls) == (Counter(), Counter())
+    for database, data in recorded.items():
+        database.write_bytes(data)
+    assert shown(tmp_path / "store.db", home, name) == before
 
 
 def run(database: Path, statements: str) -> None:

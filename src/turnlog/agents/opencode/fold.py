@@ -8,7 +8,9 @@ what one feed has found.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from datetime import timedelta
+from functools import partial
 from typing import Any, TypeAlias
 
 import msgspec
@@ -27,7 +29,7 @@ from turnlog.agents.changes import (
 from turnlog.agents.decoding import json_of, list_of, object_of, text_of
 from turnlog.agents.handoffs import MARK, Carried, continuation, handed_over_facts, read_mark
 from turnlog.agents.opencode import NAME
-from turnlog.agents.opencode.messages import ABORTED, StepMessage, newest_time, read_message
+from turnlog.agents.opencode.messages import ABORTED, StepMessage, is_mixed, read_message, updated_at
 from turnlog.agents.opencode.rows import (
     EVENT,
     MESSAGE,
@@ -142,6 +144,24 @@ class OpenCodeContext:
         self.record: tuple[int, int] = (0, 0)
         """Byte offset and length of the line in its source."""
         self._session: SessionChange | None = None
+        self._steps: dict[str, Sequence[StepMessage]] = {}
+
+    def latest(
+        self, key: str, steps: Sequence[StepMessage], read: Callable[..., Iterable[StepMessage]]
+    ) -> Sequence[StepMessage]:
+        """The steps of a message, of which the feed may have an earlier version; `read` reads them with another time.
+
+        Logs of older versions of turnlog have no `since`: a version without a later time than the one before it gets
+        one here.
+        """
+        before = self._steps.get(key)
+        if before and steps:
+            at, now = before[0].message.updated_at, steps[0].message.updated_at
+            if at is not None and now is not None and (now < at or (now == at and is_mixed(before, steps))):
+                # Less than the milliseconds in which rows count, so that a next version is later than this one.
+                steps = tuple(read(updated_at=at + timedelta(microseconds=1)))
+        self._steps[key] = steps
+        return steps
 
     def documents(self, line: RowVersion) -> tuple[Row, list[Row]]:
         """The JSON of a message and that of its parts. What has none is empty, and becomes a diagnostic."""
@@ -279,13 +299,14 @@ def _read_message(context: OpenCodeContext, line: RowVersion) -> None:
     context.report_times(line.row, info)
     context.report_times(*line.parts, *parts, *(object_of(part.get("state")) for part in parts))
     # The rows of a fork's copy are as old as the fork: the original's times hold.
-    updated = None if entry.copy_of else _updated(line) or newest_time(info, parts)
+    updated = None if entry.copy_of else to_datetime(entry.since) or updated_at(line, info, parts)
     # What versions of OpenCode did says nothing of programs with their own numbers.
     version = context.version if context.source.agent == NAME else None
     carried = read_mark(info.get(MARK))
     if carried is not None:
         _note_handoff(context, carried)
-    for step in read_message(line.key, info, parts, entry, version=version, updated_at=updated):
+    read = partial(read_message, line.key, info, parts, entry, version=version)
+    for step in context.latest(line.key, tuple(read(updated_at=updated)), read):
         _add_message(context, step, line, entry, handed_over=carried is not None)
     context.changes.counts.messages += 1
     folder = text_of(object_of(info.get("path")).get("cwd"))
@@ -354,11 +375,6 @@ def _title(message: Message) -> dict[TitleSource, str]:
     texts = (part.text for part in message.parts if isinstance(part, TextPart) and not part.metadata)
     title = title_from(" ".join(texts))
     return {"prompt": title} if title else {}
-
-
-def _updated(line: RowVersion) -> Any:
-    """When a database last changed the message or one of its parts."""
-    return to_datetime(max((to_int(row.get("time_updated")) for row in (line.row, *line.parts)), default=0) or None)
 
 
 def _add_compaction(context: OpenCodeContext, line: RowVersion, entry: TimelineEntry, info: Row) -> None:

@@ -8,12 +8,15 @@ from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any, Literal, NamedTuple
 
+import msgspec
+
 from turnlog.agents.decoding import json_of, list_of, object_of, other_fields, text_of
 from turnlog.agents.handoffs import MARK
 from turnlog.agents.opencode import NAME
 from turnlog.agents.opencode.rows import (
     PARTS,
     Row,
+    RowVersion,
     TimelineEntry,
     part_position,
     time_of,
@@ -38,6 +41,7 @@ from turnlog.model import (
     UnknownPart,
     Usage,
 )
+from turnlog.model.merge import merge_messages
 
 # -- usage and cost
 
@@ -446,6 +450,25 @@ def _without_diff_texts(summary: Row) -> Row:
         return summary
     diffs = [object_of(diff) for diff in list_of(summary["diffs"])]
     return summary | {"diffs": [{name: diff[name] for name in _DIFF_FACTS if name in diff} for diff in diffs]}
+
+
+def is_mixed(before: Sequence[StepMessage], now: Sequence[StepMessage]) -> bool:
+    """Whether two readings of a message that have the same time, merged, say anything but the later one.
+
+    Parts have the numbers of their rows: without a row before it, a part has another number.
+    """
+    known = {step.message.id: step.message for step in before}
+    merged = [
+        merge_messages(msgspec.structs.replace(known.get(one.id, one), updated_at=one.updated_at), one) != one
+        for one in (step.message for step in now)
+    ]
+    return any(merged)
+
+
+def updated_at(line: RowVersion, info: Row, parts: Sequence[Row]) -> datetime | None:
+    """When a message or one of its parts was last changed, as far as its rows or their JSON say."""
+    changed = max((to_int(row.get("time_updated")) for row in (line.row, *line.parts)), default=0)
+    return to_datetime(changed or None) or newest_time(info, parts)
 
 
 def newest_time(info: Row, parts: Sequence[Row]) -> datetime | None:

@@ -11,14 +11,16 @@ import os
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import closing
+from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 import msgspec
 
 from turnlog.agents.base import RowUpdate, Source
-from turnlog.agents.decoding import object_of
+from turnlog.agents.decoding import list_of, object_of
 from turnlog.agents.opencode.database import database_session_of
+from turnlog.agents.opencode.messages import StepMessage, is_mixed, read_message, updated_at
 from turnlog.agents.opencode.rows import (
     EVENT,
     MESSAGE,
@@ -35,6 +37,7 @@ from turnlog.agents.opencode.rows import (
     newest_lines,
     time_of,
     time_position,
+    to_datetime,
     to_int,
 )
 from turnlog.agents.opencode.snapshot import (
@@ -95,12 +98,14 @@ def new_lines(rows: RowSource, blocks: Iterable[bytes]) -> RowUpdate:
     )
     newest = max((entry.position for _, entry in timeline), default=0)
     lines = _other_lines(snapshot, find_revert_point(snapshot.info.get("revert"), timeline), newest, log)
+    anew = False
     for message, entry in timeline:
         of = messages[message.key]
         line = RowVersion(table=MESSAGE, key=of.key, entry=entry, deleted=message.deleted, row=of.row, parts=of.parts)
-        lines[MESSAGE, of.key] = encode_line(line)
-    # A row that is older than known ones, which an upgrade or import adds, shifts turns and steps after it.
-    if any(_has_moved(known[message.key].entry, entry) for message, entry in timeline if message.key in known):
+        lines[MESSAGE, of.key], contradicts = _with_time(line, log.get((MESSAGE, of.key)))
+        # A row that is older than known ones, which an upgrade or import adds, shifts turns and steps after it.
+        anew |= contradicts or (of.key in known and _has_moved(known[of.key].entry, entry))
+    if anew:
         return RowUpdate(lines=[*(log | lines).values()], anew=True)
     return RowUpdate(lines=[line for key, line in lines.items() if log.get(key) != line])
 
@@ -201,6 +206,63 @@ _FIXED = ("position", "turn", "step", "parent", "copy_of", "own_id")
 
 def _has_moved(before: TimelineEntry, now: TimelineEntry) -> bool:
     return any(getattr(before, name) != getattr(now, name) for name in _FIXED)
+
+
+# -- a message whose rows have changed
+#
+# Of two versions of a message the one with the later time holds as a whole, and two of one time are merged. Rows that
+# grow have a later time, or say all that they said before. Where a row is gone, or a database was restored, neither is
+# so: then the line has a time of its own.
+
+
+class _Reading(NamedTuple):
+    """What a line of a message says."""
+
+    steps: tuple[StepMessage, ...] = ()
+    at: datetime | None = None
+    """When it was last changed."""
+
+    @property
+    def ids(self) -> set[str]:
+        return {step.message.id for step in self.steps}
+
+
+def _with_time(line: RowVersion, logged: bytes | None) -> tuple[bytes, bool]:
+    """The line of a message, later than its version in the log if need be, and whether no time can make it so.
+
+    Then the log must be written anew: it has a step that is gone, or a message that was removed and is back, or copies,
+    which have no time.
+    """
+    now = encode_line(line)
+    if logged is None or logged == now:
+        return now, False
+    before = decode_line(logged)
+    if before.entry is not None and before.entry.since is not None:
+        same = encode_line(_since(line, before.entry.since))
+        if same == logged:
+            return same, False
+    old, new = _read(before), _read(line)
+    contradicts = bool(old.ids - new.ids) or (before.deleted and not line.deleted)
+    if old.at is None or new.at is None:
+        return now, contradicts or is_mixed(old.steps, new.steps)
+    if new.at > old.at or (new.at == old.at and not is_mixed(old.steps, new.steps)):
+        return now, contradicts
+    return encode_line(_since(line, round(old.at.timestamp() * 1000) + 1)), contradicts
+
+
+def _since(line: RowVersion, milliseconds: int) -> RowVersion:
+    entry = line.entry or TimelineEntry(position=0)
+    return msgspec.structs.replace(line, entry=msgspec.structs.replace(entry, since=milliseconds))
+
+
+def _read(line: RowVersion) -> _Reading:
+    info, parts = list_message(MessageRows(line.key, line.row, line.parts))[1:3]
+    parts = parts or [object_of(part) for part in list_of(info.get("parts"))]
+    if info.get("role") not in ("user", "assistant"):
+        return _Reading()
+    entry = line.entry or TimelineEntry(position=0)
+    steps = tuple(read_message(line.key, info, parts, entry, version=None, updated_at=None))
+    return _Reading(steps, None if entry.copy_of else to_datetime(entry.since) or updated_at(line, info, parts))
 
 
 # -- restoring rows

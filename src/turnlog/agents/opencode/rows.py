@@ -90,6 +90,9 @@ class TimelineEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """… and the session that it belongs to."""
     own_id: str | None = None
     """The message's id in the model, where the one in its row may mean several: see `own_id`."""
+    since: _Number | None = None
+    """From when on it is as it is here (Unix milliseconds), where its rows have no later time than a version in the log
+    that says something else."""
 
     def id_of(self, key: str) -> str:
         """The id of the message in the model; `key` is the one in its row."""
