@@ -28,7 +28,7 @@ def test_a_machine_joins_and_pushes_as_its_person(databases: PostgresDatabases, 
             position, generation = client.position("store-1")
             assert (position.sequence, generation) == (0, 0)
             assert ana.delete(f"/hub/v1/machines/{joined['machine']}").status_code == 204
-            with pytest.raises(HubRefusedError):
+            with pytest.raises(HubRefusedError, match=f"turnlog hub connect {address}"):
                 client.position("store-1")
         log = ana.get("/hub/v1/audit").json()
         assert {each["action"] for each in log["items"]} >= {"connect machine", "end machine"}

@@ -250,6 +250,9 @@ class HubClient:
     def _checked(self, answer: _Answer) -> _Answer:
         if answer.status == 404:
             raise NotFoundError(_message(answer))
+        if answer.status == 401:
+            reason = f"this machine was removed there, or its token has ended: turnlog hub connect {self.url}"
+            raise HubRefusedError(answer.status, reason)
         if answer.status >= 300:
             raise HubRefusedError(answer.status, _message(answer))
         return answer
