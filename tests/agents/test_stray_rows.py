@@ -80,6 +80,12 @@ def test_rows_of_no_session_are_reported_until_the_database_is_mended(
     assert strays(home) == {}
 
 
+def test_an_id_that_is_left_out_is_counted_also_behind_a_nul(home: Path) -> None:
+    spoil(write("hermes", home), "UPDATE sessions SET id = 'x' || char(0) || '#y'")
+    read("hermes", home)
+    assert strays(home) == {"messages.session_id": 11, "sessions.id": 1}
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_every_row_of_what_was_recorded_belongs_to_a_session(name: str, home: Path) -> None:
     """What an agent itself writes is no fault."""

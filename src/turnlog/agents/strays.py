@@ -67,8 +67,10 @@ def _columns(connection: sqlite3.Connection, table: str) -> set[str]:
 
 def _strays(connection: sqlite3.Connection, belonging: Belonging) -> StrayRows:
     table, column, owners, key, excluded = belonging
+    # Not GLOB, which ends at the first NUL.
+    has_excluded = " OR ".join(f"instr(value, '{each}')" for each in excluded)
     leads_nowhere = (
-        f"typeof(value) <> 'text' OR value = '' OR value GLOB '*[{excluded}]*'"
+        f"typeof(value) <> 'text' OR value = '' OR {has_excluded}"
         if owners is None
         else f'NOT EXISTS (SELECT 1 FROM "{owners}" WHERE "{key}" = value)'
     )
