@@ -6,15 +6,19 @@ import io
 import os
 import tarfile
 import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from support.agent_cases import CASES
+from support.cli_runner import call
 from turnlog.agents import agent
 from turnlog.errors import NotFoundError, StoreError
 from turnlog.hub.machine import pulling
+from turnlog.hub.machine.client import HubClient
 from turnlog.hub.machine.pulling import PulledLogs, agent_of, folder_of
+from turnlog.hub.machine.state import HubConnection, MachineState
 from turnlog.store import open_store, zstd
 from turnlog.store.base import SessionFilter
 from turnlog.sync.syncer import sync
@@ -150,3 +154,22 @@ def test_a_folder_is_named_after_the_agent_and_what_a_hub_puts_behind_an_id() ->
 def test_an_agent_that_is_not_known_has_no_folder(session_id: str) -> None:
     with pytest.raises(NotFoundError):
         agent_of(session_id)
+
+
+def _sends(packed: bytes) -> Callable[[HubClient, str], bytes]:
+    return lambda _client, _session_id: packed
+
+
+def test_files_of_an_agent_without_a_home_get_a_folder_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody knows which of them are logs, and the folder that a person names may be a project."""
+    packed = packed_of((".claude/settings.json", LINE))
+    monkeypatch.setattr(HubClient, "logs", _sends(packed))
+    with MachineState(tmp_path / "turnlog.db") as state:
+        state.connect(HubConnection("http://127.0.0.1:9", "token", "1", "ana", "laptop"))
+    said = call("hub", "pull", "chatgpt:1", "--to", str(tmp_path / "app"), "--store", str(tmp_path / "turnlog.db"))
+    assert said.exit_code == 0, said.output
+    assert [path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("settings.json")] == [
+        "app/chatgpt/.claude/settings.json"
+    ]

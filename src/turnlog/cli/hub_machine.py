@@ -325,7 +325,7 @@ def pull(session_id: str | None, is_all: bool, folder: Path | None, store_path: 
 def _pull_all(client: HubClient, folder: Path | None) -> None:
     """Pull all sessions of this person. One that fails is named, and does not keep the others; the worst is raised."""
     from turnlog.hub.machine.client import HubRefusedError, HubUnreachableError
-    from turnlog.hub.machine.pulling import NoLogError, folder_of
+    from turnlog.hub.machine.pulling import NoLogError
 
     kinds: tuple[tuple[type[TurnlogError], str], ...] = (  # the worst last
         (NotFoundError, "have no files that could be written"),
@@ -337,7 +337,7 @@ def _pull_all(client: HubClient, folder: Path | None) -> None:
     sessions, failed = client.pushed_sessions().with_logs, Counter[int]()
     for each in sessions:
         try:
-            _pull(client, each, None if folder is None else folder / folder_of(each))
+            _pull(client, each, folder, is_apart=True)
         except TurnlogError as error:
             if isinstance(error, HubUnreachableError) or (isinstance(error, HubRefusedError) and error.status == 401):
                 raise
@@ -382,13 +382,19 @@ def _pull_named(client: HubClient, text: str, folder: Path | None) -> None:
     _pull(client, found[0], folder)
 
 
-def _pull(client: HubClient, session_id: str, folder: Path | None) -> None:
-    from turnlog.hub.machine.pulling import PulledLogs, agent_of, home_of
+def _pull(client: HubClient, session_id: str, folder: Path | None, *, is_apart: bool = False) -> None:
+    """Write the files into the home of the agent, or into a folder, there `is_apart` from those of other agents."""
+    from turnlog.hub.machine.pulling import PulledLogs, agent_of, folder_of, home_of
 
     agent = agent_of(session_id)
     logs = PulledLogs(client.logs(session_id))
     logs.refuse_other_than_logs(agent)
-    for path, size in logs.write(folder or home_of(agent)):
+    if folder is None:
+        folder = home_of(agent)
+    elif is_apart or agent.homes is None:
+        # Of an agent without a home nobody knows which files are its logs: they get a folder of their own.
+        folder /= folder_of(session_id)
+    for path, size in logs.write(folder):
         click.echo(f"{plain(str(path))}  {formatting.size(size)}")
     for reason in dict.fromkeys(each.reason for each in logs.missing):
         names = [one_line(each.path) for each in logs.missing if each.reason == reason]
