@@ -450,6 +450,33 @@ def test_a_list_that_names_a_forgotten_session_is_not_kept_and_others_cannot_for
     assert kept() == 0
 
 
+def test_a_log_whose_path_says_no_session_does_not_bring_back_the_forgotten_one(
+    client: TestClient, store: PostgresStore, tmp_path: Path
+) -> None:
+    """Gemini CLI's chats, and subagents of older versions of Claude Code: a broken line sends the source alone."""
+    ana = Machine(client, "ana/laptop")
+    with ToyStore(tmp_path / "ana") as toy:
+        toy.add("walnut.log", said("u1", "of walnut"))
+        batch = with_value(whole(toy), "sources", "session_id", None)
+        archived = read_archived(toy.connection, ArchivedSizes({}), str(toy.home / "walnut.log"))
+
+    def kept() -> int:
+        assert client.post("/hub/v1/archives", content=packed([archived]), headers=ana.headers).status_code == 200
+        with psycopg.connect(store.url) as connection:
+            return len(connection.execute("SELECT data FROM turnlog.archive").fetchall())
+
+    assert ana.push(batch).status_code == 200
+    assert kept() == 1
+    store.forget("toy:walnut")
+    alone = {table: rows if table == "sources" else [] for table, rows in batch.rows.items()}
+    until = batch.until._replace(sequence=batch.until.sequence + 1)
+    names = {"sources": batch.names["sources"]}
+    again = spoil(batch, rows=alone, names=names, bodies={}, levels={}, complete=[], whole=[], billed={})
+    again = msgspec.structs.replace(again, after=batch.until, until=until)
+    assert ana.push(again).status_code == 200
+    assert kept() == 0
+
+
 # -- rows that are there
 
 

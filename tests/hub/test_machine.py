@@ -505,6 +505,26 @@ def test_where_copies_part_the_later_one_is_a_fork_and_nothing_is_billed_twice(
     assert len(ids(hub_store)) == 2
 
 
+def test_a_fork_goes_on_when_what_it_is_a_fork_of_is_forgotten(
+    tmp_path: Path, hub: HubProcess, hub_store: PostgresStore
+) -> None:
+    laptop, desktop = Box(tmp_path, hub), Box(tmp_path, hub, "desktop")
+    log(laptop, "/home/ana/app", "s1", "one", "two", "three", "four")
+    path = log(desktop, "/home/ana/app", "s1", "one", "two", "another", "way")
+    path.write_text(path.read_text().replace("s1-2", "d1-2").replace("s1-3", "d1-3").replace("msg_s1_3", "msg_d1_3"))
+    for box in (laptop, desktop):
+        box.sync()
+        box.push()
+    hub_store.forget("claude-code:s1")
+    assert hub_store.session("claude-code:s1~desktop").counts.messages == 4
+    with path.open("a") as file:
+        file.write(path.read_text().splitlines()[-1].replace("d1-3", "d1-4").replace("msg_d1_3", "msg_d1_4") + "\n")
+    desktop.sync()
+    desktop.push()
+    assert hub_store.session("claude-code:s1~desktop").counts.messages == 5
+    assert ids(hub_store) == ["claude-code:s1~desktop"]
+
+
 def test_a_rebuilt_store_and_a_new_one_replace_what_they_replace(
     tmp_path: Path, hub: HubProcess, hub_store: PostgresStore
 ) -> None:

@@ -65,15 +65,14 @@ def settle(connection: Connection, batch: FeedBatch, store: str, user: str, mach
     sent = {row[0] for row in batch.rows.get("sessions", ())}
     ids = {":".join(batch.names["sessions"][key]): key for key in sent}
     held = _of_other_stores(connection, list(ids), store, user)
-    stored = dict[str, str]()
-    if held:
-        stored = dict(
-            connection.execute(
-                "SELECT session_id, stored_as FROM session_copies WHERE store = ?"
-                " AND session_id IN (SELECT value FROM json_each(?))",
-                (store, json.dumps(sorted(held))),
-            ).fetchall()
-        )
+    # Also where what it is a fork of was forgotten meanwhile: the fork goes on.
+    stored = dict(
+        connection.execute(
+            "SELECT session_id, stored_as FROM session_copies WHERE store = ?"
+            " AND session_id IN (SELECT value FROM json_each(?))",
+            (store, json.dumps(sorted(ids))),
+        ).fetchall()
+    )
     # Whatever the hub has of a session whose level changed goes with this batch: nothing is left to compare it with.
     compared = sorted(held.keys() - stored.keys() - {*batch.withdrawn})
     missing = [session_id for session_id in compared if ids[session_id] not in batch.copies]

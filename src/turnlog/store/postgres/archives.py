@@ -1,6 +1,7 @@
 """Bytes of log files that machines push: nothing of a forgotten session is kept of them.
 
-Its own files are not taken, nor a list of prompts of many sessions that names it.
+Its own files are not taken, nor others that name it: a list of prompts of many sessions, and a file whose path says no
+session and of which none is here.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ def take_sent(connection: Connection, archived: Sequence[ArchivedBytes], insert:
         gone |= {path for (path,) in connection.execute(query, (chunk,)).fetchall()}
     take_archived(connection, [each for each in archived if each.path not in gone], insert)
     for chunk in in_chunks(paths):
-        _drop_lists(connection, chunk)
+        _drop_naming(connection, chunk)
 
 
-def _drop_lists(connection: Connection, paths: str) -> None:
-    """Drop the bytes of the lists among these files that name a session which their person has forgotten."""
+def _drop_naming(connection: Connection, paths: str) -> None:
+    """Drop the bytes of those of these files that name a session which their person has forgotten."""
     query = (
-        "SELECT key, path FROM sources WHERE path IN (SELECT value FROM json_each(?))"
-        " AND kind = 'sidecar' AND session_id IS NULL"
+        "SELECT key, path FROM sources s WHERE path IN (SELECT value FROM json_each(?)) AND session_id IS NULL"
+        " AND (kind = 'sidecar' OR NOT EXISTS (SELECT 1 FROM memberships m WHERE m.source_key = s.key))"
     )
     archive, names = Archive(connection), dict[str, list[bytes]]()
     for key, path in connection.execute(query, (paths,)).fetchall():
