@@ -19,9 +19,10 @@ OF_ALL_TEAMS: Final = (
     "FROM turnlog.members m JOIN turnlog.teams t ON t.team_key = m.team_key WHERE m.user_id = $1",
     "FROM turnlog.teams WHERE retention_days > 0",
     "SELECT team_key FROM turnlog.teams ORDER BY team_key",
+    "SELECT DISTINCT team_key FROM turnlog.blob_garbage",
 )
-"""Which teams there are on a server: those of a person, asked when somebody signs in, and those that keep sessions for
-a time only.
+"""Which teams there are on a server: those of a person, asked when somebody signs in, those that keep sessions for a time
+only, and those with large contents that nobody uses any more.
 """
 
 READS: Final = (
