@@ -21,8 +21,8 @@ OF_ALL_TEAMS: Final = (
     "SELECT team_key FROM turnlog.teams ORDER BY team_key",
     "SELECT DISTINCT team_key FROM turnlog.blob_garbage",
 )
-"""Which teams there are on a server: those of a person, asked when somebody signs in, those that keep sessions for a time
-only, and those with large contents that nobody uses any more.
+"""Which teams there are on a server: those of a person, asked when somebody signs in, those that keep sessions for a
+time only, and those with large contents that nobody uses any more.
 """
 
 READS: Final = (
