@@ -40,27 +40,26 @@ def pulled(*files: tuple[str, bytes], mtime: float = 0) -> PulledLogs:
     return PulledLogs(packed_of(*files, mtime=mtime))
 
 
-@pytest.mark.parametrize(
-    ("name", "path"),
-    [
-        ("claude-code", "settings.json"),
-        ("claude-code", "CLAUDE.md"),
-        ("claude-code", "agents/helper.md"),
-        ("claude-code", "projects/-app/settings.json"),
-        ("codex", "config.toml"),
-        ("codex", "AGENTS.md"),
-        ("gemini-cli", "settings.json"),
-        ("opencode", "plugin/evil.js"),
-        ("openhands", "agent_settings.json"),
-        ("openhands", "conversations/c1/hooks.json"),
-        ("mistral-vibe", "config.toml"),
-    ],
+SETTINGS = (
+    *("settings.json", "config.toml", "AGENTS.md", "CLAUDE.md", "hooks.json", "mcp.json", "agent_settings.json"),
+    *(
+        "agents/helper.md",
+        "commands/x.md",
+        "plugin/evil.js",
+        "projects/-app/settings.json",
+        "conversations/c1/hooks.json",
+    ),
 )
-def test_settings_of_an_agent_are_no_logs(name: str, path: str) -> None:
+"""Names of files that agents run or believe."""
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if agent(name).homes is not None])
+def test_settings_of_an_agent_are_no_logs(name: str) -> None:
     """A colleague who shares a session chose them: a hook in them would run with the next start of the agent."""
-    logs = pulled(("projects/-app/11111111-1111-4111-8111-111111111111.jsonl", LINE), (path, LINE))
-    with pytest.raises(StoreError, match="is no log of"):
-        logs.refuse_other_than_logs(agent(name))
+    for path in SETTINGS:
+        logs = pulled((path, LINE))
+        with pytest.raises(StoreError, match="is no log of"):
+            logs.refuse_other_than_logs(agent(name))
 
 
 def test_files_of_every_agent_s_sessions_are_taken(tmp_path: Path) -> None:

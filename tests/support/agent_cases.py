@@ -108,6 +108,8 @@ class AgentCase:
     """Puts one text in the place of another in the rows of its database."""
     empty: str | None = None
     """Of an agent with a database: the SQL that deletes all that was said, and leaves the sessions themselves."""
+    said: str | None = None
+    """Of an agent with a database: the table with what was said, if a session has many rows of it."""
     spoilt: tuple[tuple[str, str], ...] = ()
     """Of an agent with a database: statements after which it cannot be read, and what it then lacks."""
     strays: tuple[tuple[str, Mapping[str, int]], ...] = ()

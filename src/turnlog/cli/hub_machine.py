@@ -357,7 +357,7 @@ def _pull_named(client: HubClient, text: str, folder: Path | None) -> None:
     has_agent = ":" in text
     failure = NotFoundError(
         f"the hub has no session of yours that begins with {plain(text)};"
-        " name one of somebody else with its agent: claude-code:ID"
+        " name one of somebody else with its agent: AGENT:ID"
     )
     if has_agent:
         try:

@@ -32,6 +32,7 @@ CASES = (
             ),
         ),
         touch="UPDATE messages SET updated_at = updated_at + 1",
+        said="messages",
         empty="DELETE FROM messages",
         sample_logs="crush.db",
         commands=(

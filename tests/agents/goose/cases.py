@@ -21,6 +21,7 @@ CASES = (
             ),
         ),
         touch="UPDATE sessions SET updated_at = datetime('now')",
+        said="messages",
         empty="DELETE FROM messages",
         sample_logs="sessions",
         commands=(

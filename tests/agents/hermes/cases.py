@@ -22,6 +22,7 @@ CASES = (
             ),
         ),
         touch="UPDATE sessions SET rewind_count = rewind_count + 1",
+        said="messages",
         empty="DELETE FROM messages",
         sample_logs="state.db",
         commands=(

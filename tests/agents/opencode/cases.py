@@ -32,6 +32,7 @@ CASES = (
         answer=Answer("I remember", 15, 3000, 7, 4),
         write_recorded=_write_recorded,
         touch="".join(f"UPDATE {each} SET time_updated = time_updated + 1;" for each in ("session", "message", "part")),
+        said="part",
         empty="DELETE FROM message; DELETE FROM part",
         sample_logs="opencode.db",
         call_ids=_call_ids,
