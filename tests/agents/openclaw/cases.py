@@ -21,7 +21,7 @@ CASES = tuple(
         if len(recorded) > 1
         else (),
         touch="UPDATE transcript_rewrite_watermarks SET generation = generation + 1",
-        said="transcript_events",
+        said="transcript_events" if len(recorded) > 1 else None,
         empty="DELETE FROM transcript_events",
         sample_logs="agents",
     )
