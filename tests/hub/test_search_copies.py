@@ -52,6 +52,16 @@ def find(client: Any, word: str) -> list[str]:
         time.sleep(0.02)
 
 
+def logged_by(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """What the copies have logged; the copy is searched a moment before that is."""
+    until = time.monotonic() + 20
+    while True:
+        logged = [each.getMessage() for each in caplog.records if each.name == replicas.__name__]
+        if logged or time.monotonic() > until:
+            return logged
+        time.sleep(0.02)
+
+
 def test_a_broken_copy_heals_and_finds_the_new_and_the_old(
     databases: PostgresDatabases, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -71,7 +81,7 @@ def test_a_broken_copy_heals_and_finds_the_new_and_the_old(
             save_session(ana, f"new{number}", f"filbert{number}")
             assert find(ana, f"filbert{number}") == [f"turnlog:new{number}"], said
             assert find(ana, "walnut") == ["turnlog:old"], said
-            logged = [each.getMessage() for each in caplog.records if each.name == replicas.__name__]
+            logged = logged_by(caplog)
             assert len(logged) == 1, logged
             assert "is made anew" in logged[0]
             assert said in logged[0]
