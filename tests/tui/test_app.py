@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -57,17 +57,15 @@ def drive(store_path: Path, act: Act, size: tuple[int, int] = (80, 24)) -> Turnl
     def open_page(session_id: str) -> str:
         raise NotFoundError("no server runs")
 
-    async def run() -> TurnlogApp:
-        with open_store(store_path) as store:
-            listing = Listing(store, store_path)
-            app = TurnlogApp(AppContext(store, listing, lambda: None, open_page))
-            async with app.run_test(size=size) as pilot:
-                await settled(pilot, app)
-                await act(pilot, app)
-            listing.close()
-            return app
+    async def run(app: TurnlogApp) -> TurnlogApp:
+        async with app.run_test(size=size) as pilot:
+            await settled(pilot, app)
+            await act(pilot, app)
+        return app
 
-    return asyncio.run(run())
+    # The loop waits for its threads when it ends: what they read is closed after that.
+    with open_store(store_path) as store, closing(Listing(store, store_path)) as listing:
+        return asyncio.run(run(TurnlogApp(AppContext(store, listing, lambda: None, open_page))))
 
 
 async def settled(pilot: AppPilot, app: TurnlogApp) -> None:
@@ -201,6 +199,18 @@ def test_filters_narrow_the_list(store_path: Path) -> None:
         assert "starred" in status(app)
         await press(pilot, app, "asterisk", "escape")
         assert app.query_one(SessionList).count == everything
+
+    drive(store_path, act)
+
+
+def test_nothing_fails_while_the_application_ends(store_path: Path) -> None:
+    """A timer or a thread may still call when the widgets are gone already."""
+
+    async def act(pilot: AppPilot, app: TurnlogApp) -> None:
+        assert app.query_one(SessionList).row is not None
+        for end in (app.action_beginning, app._show_session, app._show_status, app._look):  # pyright: ignore[reportPrivateUsage]
+            await app.screen.remove_children()
+            end()
 
     drive(store_path, act)
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import ClassVar, Final, NamedTuple
+from functools import wraps
+from typing import ClassVar, Concatenate, Final, NamedTuple
 
 from rich.text import Text
 from textual import on, work
@@ -110,14 +111,19 @@ class TurnlogApp(App[list[str]]):
         self._last_change = 0
         self._typing: Timer | None = None
         self._moving: Timer | None = None
+        # Timers and threads may still call while the application ends, when no query finds a widget.
+        self._search = Input(placeholder="/ search", id="search", compact=True, select_on_focus=False)
+        self._status = Static("", id="status", markup=False)
+        self._list = SessionList()
+        self._preview = Preview()
 
     def compose(self) -> ComposeResult:
         """The search, the filters, the list beside or above the session, the keys."""
-        yield Input(placeholder="/ search", id="search", compact=True, select_on_focus=False)
-        yield Static("", id="status", markup=False)
+        yield self._search
+        yield self._status
         with Container(id="main"):
-            yield SessionList()
-            yield Preview()
+            yield self._list
+            yield self._preview
         yield Static(_KEYS, id="keys", markup=False)
 
     def on_mount(self) -> None:
@@ -132,14 +138,6 @@ class TurnlogApp(App[list[str]]):
         self.set_interval(_LOOKING_SECONDS, self._look)
 
     # -- the list
-
-    @property
-    def _list(self) -> SessionList:
-        return self.query_one(SessionList)
-
-    @property
-    def _preview(self) -> Preview:
-        return self.query_one(Preview)
 
     @work(thread=True, exclusive=True, group="list")
     def _load(self, *, keep: bool = False) -> None:
@@ -167,7 +165,7 @@ class TurnlogApp(App[list[str]]):
             text = f"nothing found · {text}"
             if self._page.suggestion is not None:
                 text = f"did you mean {plain(self._page.suggestion)}? · {text}"
-        self.query_one("#status", Static).update(Text(text, no_wrap=True, overflow="ellipsis"))
+        self._status.update(Text(text, no_wrap=True, overflow="ellipsis"))
 
     @on(SessionList.EndIsNear)
     def _read_on(self) -> None:
@@ -220,12 +218,12 @@ class TurnlogApp(App[list[str]]):
 
     def action_search(self) -> None:
         """Go to the search field."""
-        self.query_one("#search", Input).focus()
+        self._search.focus()
 
     def action_leave(self) -> None:
         """Leave the search field or the text; on the list, show all sessions again."""
         if self._list.has_focus:
-            self.query_one("#search", Input).value = ""
+            self._search.value = ""
             if self._narrowing != Filters():
                 self._narrowing = Filters()
                 self._load()
