@@ -45,7 +45,7 @@ def connect(url: str, name: str | None, store_path: Path) -> None:
     from turnlog.hub.machine.state import HubConnection, MachineState
 
     is_chosen = name is not None
-    with HubClient(url) as client:
+    with HubClient(url, announce=_announce) as client:
         name = name or platform.node() or "machine"
         device = client.begin_device(name, platform.system().lower())
         code = plain(str(device["user_code"]))
@@ -68,6 +68,11 @@ def connect(url: str, name: str | None, store_path: Path) -> None:
         again = "if that was this one, remove it on the hub's page Team, and connect again"
         click.echo(f"{known}; {again if is_chosen else '--name NAME gives this one a name of its own'}.", err=True)
     click.echo("`turnlog hub push` shows what would leave this machine, and sends it.", err=True)
+
+
+def _announce(text: str) -> None:
+    """Say why a request waits."""
+    click.echo(f"turnlog: {one_line(text)}", err=True)
 
 
 def _wait(client: HubClient, device: dict[str, object]) -> dict[str, object]:
@@ -108,7 +113,8 @@ def push(dry_run: bool, yes: bool, as_json: bool, store_path: Path) -> None:
         connection = state.connection()
         with open_fresh(store_path) as store:
             messages = store.status().messages
-        pusher = StorePusher(store_path, state, opened.enter_context(HubClient(connection.url, connection.token)))
+        client = opened.enter_context(HubClient(connection.url, connection.token, announce=_announce))
+        pusher = StorePusher(store_path, state, client)
         if dry_run or not (yes or state.is_agreed):
             report = pusher.plan()
             if as_json:
@@ -315,7 +321,7 @@ def pull(session_id: str | None, is_all: bool, folder: Path | None, store_path: 
         raise click.UsageError("name a session, or give --all")
     with MachineState(store_path) as state:
         connection = state.connection()
-    with HubClient(connection.url, connection.token) as client:
+    with HubClient(connection.url, connection.token, announce=_announce) as client:
         if session_id is None:
             _pull_all(client, folder)
         else:
@@ -430,4 +436,4 @@ def agent(install: bool, sync: bool, store_path: Path) -> None:
             click.echo(f"  {command}")
         return
     click.echo(f"Sending to {plain(connection.url)} until Ctrl-C.", err=True)
-    follow(store_path, sync=sync, announce=lambda text: click.echo(f"turnlog: {one_line(text)}", err=True))
+    follow(store_path, sync=sync, announce=_announce)

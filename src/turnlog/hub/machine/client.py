@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import http.client
 import json
+import re
 import socket
 import ssl
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 from urllib.parse import quote, urlsplit
@@ -28,6 +30,9 @@ SECONDS_TO_TRY: Final = 60
 
 _LONGEST_WAIT: Final = 10.0
 
+_MOMENT: Final = 2.0
+"""Seconds that a request may wait without a word."""
+
 _JSON: Final = "application/json"
 _BYTES: Final = "application/octet-stream"
 
@@ -37,6 +42,18 @@ _NO_HUB: Final = frozenset({404, 405, 501})
 """A hub gives every machine a code. `turnlog serve` has pages below every address, which take no POST."""
 
 _NOBODY_THERE: Final = (ConnectionRefusedError, socket.gaierror)
+
+_CLOSED: Final = (ConnectionResetError, ConnectionAbortedError, BrokenPipeError, http.client.IncompleteRead)
+
+_REASONS: Final[dict[type[Exception] | tuple[type[Exception], ...], str]] = {
+    ConnectionRefusedError: "nothing answers there",
+    socket.gaierror: "its name is not known, or names cannot be looked up now",
+    TimeoutError: "it does not answer in time",
+    _CLOSED: "it closed the connection before it had answered",
+    http.client.HTTPException: "what answers does not speak HTTP",
+    ssl.SSLError: "what answers does not speak https",
+}
+"""Why there is no answer, in place of the system's words."""
 
 
 class HubUnreachableError(StoreError):
@@ -103,10 +120,12 @@ class HubClient:
         *,
         seconds: float = SECONDS_TO_TRY,
         sleep: Callable[[float], object] = time.sleep,
+        announce: Callable[[str], object] = lambda _: None,
     ) -> None:
         """`seconds` is how long a request is tried again while the hub is busy or away.
 
         Where nothing listens at first, or no machine has the name, it is not tried again: the address may be wrong.
+        `announce` gets a sentence when a request waits for longer than a moment: for each cause once.
 
         Raises TurnlogError for a URL that is none, or that would send the token where others can read it.
         """
@@ -120,6 +139,9 @@ class HubClient:
         self._token = token
         self._seconds = seconds
         self._sleep = sleep
+        self._announce = announce
+        self._announced: set[str] = set()
+        """Causes of waiting that were said."""
         self._connection: http.client.HTTPConnection | None = None
         self._has_answered = False
 
@@ -262,6 +284,7 @@ class HubClient:
     ) -> _Answer:
         """Ask, and ask again while the hub is busy or away. Raises HubUnreachableError, or StoreBusyError at last."""
         until, wait = time.monotonic() + self._seconds, 0.5
+        said: StoreBusyError | None = None
         while True:
             retry_after: float | None = None
             try:
@@ -270,19 +293,33 @@ class HubClient:
                 if answer.status not in _AGAIN:
                     return answer
                 retry_after = _seconds(answer.headers.get("Retry-After"))
-                failure: TurnlogError = StoreBusyError(f"the hub {self.url} is busy: {_message(answer)}")
+                failure: TurnlogError = StoreBusyError(f"the hub {self.url} cannot do this now: {_message(answer)}")
+                said = failure
             except (OSError, http.client.HTTPException) as error:
                 self.close()
                 failure = HubUnreachableError(f"cannot reach the hub {self.url}: {_reason(error)}")
                 if isinstance(error, _NOBODY_THERE) and not self._has_answered:
                     raise failure from error
+                # A hub that refuses a body may close before it has it: what it said before is the reason.
+                if said is not None and isinstance(error, _CLOSED):
+                    failure = said
             wait = min(wait * 2, _LONGEST_WAIT)
             pause = wait if retry_after is None else min(retry_after, _LONGEST_WAIT * 3)
-            if time.monotonic() + pause > until:
+            left = until - time.monotonic()
+            if pause > left:
                 raise failure
+            if self._seconds - left + pause > _MOMENT:
+                self._announce_once(str(failure), left)
             # The hub would close it meanwhile, and what it says next time would not be heard.
             self.close()
             self._sleep(pause)
+
+    def _announce_once(self, reason: str, seconds: float) -> None:
+        # `wait 3 seconds` and `wait 2 seconds` are one cause.
+        cause = re.sub(r"\d+", "", reason)
+        if cause not in self._announced:
+            self._announced.add(cause)
+            self._announce(f"{reason}; tried again for {seconds:.0f} seconds")
 
     def _once(self, method: str, path: str, body: bytes | None, *, packed: bool, kind: str) -> _Answer:
         if self._connection is None:
@@ -294,9 +331,15 @@ class HubClient:
             headers |= {"Content-Type": kind, "Content-Digest": content_digest(body)}
         if packed:
             headers["Content-Encoding"] = "zstd"
-        self._connection.request(method, f"{self._parts.path}{path}", body, headers)
-        response = self._connection.getresponse()
-        return _Answer(response.status, response.headers, response.read())
+        connection = self._connection
+        try:
+            connection.request(method, f"{self._parts.path}{path}", body, headers)
+        except (BrokenPipeError, ConnectionResetError):
+            # A hub that does not want a body may answer, and close, before it has all of it.
+            with suppress(OSError, http.client.HTTPException):
+                return _read_answer(connection)
+            raise
+        return _read_answer(connection)
 
     def _connect(self) -> http.client.HTTPConnection:
         host, port = self._parts.hostname or "", self._parts.port
@@ -319,8 +362,7 @@ def _is_local(host: str) -> bool:
 
 def _message(answer: _Answer) -> str:
     try:
-        body = json.loads(answer.body)
-        error = body["error"]
+        error = json.loads(answer.body)["error"]
         return str(error if isinstance(error, str) else error["message"])[:500]
     except (ValueError, KeyError, TypeError):
         return http.client.responses.get(answer.status, "no reason")
@@ -334,4 +376,13 @@ def _seconds(value: str | None) -> float | None:
 
 
 def _reason(error: Exception) -> str:
-    return " ".join(str(error).split()) or type(error).__name__
+    """Why there is no answer, without the numbers of the system."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate is not accepted: {error.verify_message}"
+    found = next((reason for kind, reason in _REASONS.items() if isinstance(error, kind)), None)
+    return found or getattr(error, "strerror", None) or type(error).__name__
+
+
+def _read_answer(connection: http.client.HTTPConnection) -> _Answer:
+    response = connection.getresponse()
+    return _Answer(response.status, response.headers, response.read())
