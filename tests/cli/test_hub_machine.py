@@ -150,6 +150,27 @@ def test_a_new_machine_reads_its_logs_before_it_sends_or_says_how_far_it_is(
     assert "Everything is sent." in call("hub", "status").output
 
 
+def test_a_push_says_what_it_takes_back(
+    place: tuple[HubProcess, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ToyStore(tmp_path) as toy:
+        toy.add("t.log", ROW.replace(b"u1", b"t1"))
+    store = ["--store", str(toy.path)]
+    monkeypatch.setenv("TURNLOG_CONFIG", str(tmp_path / "config.toml"))
+    call("hub", "connect", place[0].url, "--name", "shelf", *store)
+
+    def push(level: str, *options: str) -> str:
+        (tmp_path / "config.toml").write_text(f'[hub]\nlevel = "{level}"\n')
+        return call("hub", "push", "--yes", "--no-sync", *options, *store).stdout
+
+    assert push("full") == "Sent 1 message of 1 session.\n"
+    assert push("none") == (
+        "Sent 0 messages of 0 sessions.\nTaken back from the hub: 1 session, whose level is none now.\n"
+    )
+    assert push("metrics") == "Sent 1 message of 1 session.\n"
+    assert msgspec.json.decode(push("none", "--json"))["taken_back"] == ["toy:t"]
+
+
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="systemd is Linux's")
 def test_the_agent_is_installed_as_a_user_unit(
     place: tuple[HubProcess, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

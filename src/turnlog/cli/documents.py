@@ -475,6 +475,7 @@ class HubPushDocument(TypedDict):
     sessions: dict[str, str]
     masked: dict[str, int]
     refused: list[str]
+    taken_back: list[str]
 
 
 class HubBudgetDocument(TypedDict):

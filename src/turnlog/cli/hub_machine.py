@@ -6,6 +6,7 @@ import platform
 import sys
 import time
 from collections import Counter
+from collections.abc import Collection
 from contextlib import ExitStack
 from decimal import Decimal
 from pathlib import Path
@@ -140,7 +141,10 @@ def push(dry_run: bool, yes: bool, as_json: bool, store_path: Path) -> None:
     if as_json:
         write_json(_document(report, sent=True))
     else:
-        click.echo(f"Sent {formatting.plural(report.messages, 'message')} of {_sessions(report, store_path)}.")
+        click.echo(f"Sent {formatting.plural(report.messages, 'message')} of {_sessions(report.sessions, store_path)}.")
+        if report.taken_back:
+            held = _sessions(report.taken_back, store_path)
+            click.echo(f"Taken back from the hub: {held}, whose level is none now.")
         _write_masked(report)
     for session_id in sorted(report.refused):
         click.echo(f"turnlog: {plain(session_id)} is somebody else's on the hub: it was not sent", err=True)
@@ -156,6 +160,7 @@ def _document(report: PushReport, *, sent: bool) -> HubPushDocument:
         "sessions": {**dict(sorted(report.sessions.items()))},
         "masked": dict(sorted(report.masked.items())),
         "refused": sorted(report.refused),
+        "taken_back": sorted(report.taken_back),
     }
 
 
@@ -173,18 +178,18 @@ def _write_plan(report: PushReport, store_path: Path, state: MachineState) -> No
     for level, meaning in MEANINGS.items():
         click.echo(f"  {level}: {meaning}")
     click.echo(
-        f"{formatting.plural(report.messages, 'message')} of {_sessions(report, store_path)}"
+        f"{formatting.plural(report.messages, 'message')} of {_sessions(report.sessions, store_path)}"
         f" would be sent, and {formatting.plural(report.files, 'log file')}."
     )
     _write_masked(report)
     click.echo("Another level: turnlog hub level PROJECT LEVEL")
 
 
-def _sessions(report: PushReport, store_path: Path) -> str:
+def _sessions(ids: Collection[str], store_path: Path) -> str:
     """`3 sessions and 2 subagents`: projects count their sessions without subagents, too."""
     with open_existing(store_path) as store:
-        subagents = len(store.parents(report.sessions))
-    sessions = formatting.plural(len(report.sessions) - subagents, "session")
+        subagents = len(store.parents(ids))
+    sessions = formatting.plural(len(ids) - subagents, "session")
     return f"{sessions} and {formatting.plural(subagents, 'subagent')}" if subagents else sessions
 
 

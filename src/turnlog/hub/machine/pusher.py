@@ -57,6 +57,8 @@ class PushReport(msgspec.Struct):
     """Session -> level, for those that were sent."""
     refused: set[str] = set()
     """Sessions that somebody else has on the hub."""
+    taken_back: set[str] = set()
+    """Sessions that were on the hub, and of which nothing leaves any more."""
     masked: Counter[str] = msgspec.field(default_factory=Counter[str])
     """Rule -> secrets that were taken out."""
     files: int = 0
@@ -115,6 +117,7 @@ class StorePusher:
                     after = self._again(after, error)
                     following = thread.submit(self._packed, after, sieve, self._state.generation, sorted(withdrawn))
                     continue
+                report.taken_back |= self._taken_back(withdrawn.values())
                 self._note(leaving, withdrawn, set(accepted.refused))
                 # Said once: the batches that follow bring these sessions again, at their new level.
                 withdrawn = {}
@@ -244,6 +247,15 @@ class StorePusher:
             for session_id, known in sent.items()
             if session_id in now and now[session_id] != known.level
         }
+
+    def _taken_back(self, changed: Iterable[str]) -> set[str]:
+        """Those of these sessions, whose levels have changed, that were sent, and are not sent again."""
+        levels, sent, wanted = current_levels(self._state), self._state.sent(), set(changed)
+        if not wanted:
+            return set()
+        with snapshot(self._store_path) as connection:
+            held = {name for name, path in projects_of_sessions(connection) if levels.of(path) == "none"}
+        return {each for each in wanted & held if sent[each].level != "none"}
 
     def _forgotten(self, batch: FeedBatch, sieve: Sieve) -> list[str]:
         """Ids on the hub of sessions that were forgotten here."""
