@@ -145,6 +145,20 @@ def test_a_folder_keeps_what_it_is_given(tmp_path: Path) -> None:
     assert (tmp_path / "blobs").stat().st_mode & 0o77 == 0
 
 
+def test_what_a_killed_process_has_left_goes_with_the_next_that_writes_or_deletes(tmp_path: Path) -> None:
+    killed = "import os, sys; from pathlib import Path; from turnlog.hub.blobs import FolderBlobs;"
+    killed += " os.fsync = lambda file: os._exit(9); FolderBlobs(Path(sys.argv[1])).put(1, sys.argv[2], b'walnut')"
+    blobs = FolderBlobs(tmp_path / "blobs")
+    for use, left in ((lambda: blobs.put(1, SHA256, TEXT), 1), (lambda: blobs.delete(1, SHA256), 0)):
+        blobs.delete(1, SHA256)
+        assert subprocess.run([sys.executable, "-c", killed, tmp_path / "blobs", SHA256], check=False).returncode == 9
+        assert len([path for path in tmp_path.rglob("*") if path.is_file()]) == 1
+        use()
+        assert len([path for path in tmp_path.rglob("*") if path.is_file()]) == left
+    blobs.put(1, SHA256, TEXT)
+    assert blobs.get(1, SHA256) == TEXT
+
+
 def test_a_bucket_keeps_what_it_is_given(s3: BlobStore) -> None:
     check(s3)
 

@@ -112,7 +112,7 @@ class FolderBlobs:
             return
         try:
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".", delete=False) as file:
+            with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{sha256}-", delete=False) as file:
                 try:
                     file.write(data)
                     file.flush()
@@ -122,7 +122,10 @@ class FolderBlobs:
                     with suppress(FileNotFoundError):
                         Path(file.name).unlink()
                     raise
+            _drop_unfinished(path)
         except OSError as error:
+            if path.exists():  # somebody else was first
+                return
             raise BlobStoreError(f"cannot write a blob to {self._folder}: {error.strerror}") from error
 
     def get(self, team: int, sha256: str) -> bytes:
@@ -137,9 +140,17 @@ class FolderBlobs:
     def delete(self, team: int, sha256: str) -> None:
         """Delete a file."""
         try:
-            self._path(team, sha256).unlink(missing_ok=True)
+            path = self._path(team, sha256)
+            path.unlink(missing_ok=True)
+            _drop_unfinished(path)
         except OSError as error:
             raise BlobStoreError(f"cannot delete a blob of {self._folder}: {error.strerror}") from error
 
     def _path(self, team: int, sha256: str) -> Path:
         return self._folder / str(team) / sha256[:2] / sha256
+
+
+def _drop_unfinished(path: Path) -> None:
+    """Delete what killed processes have left of a file. Nobody writes it just now, or its bytes are there."""
+    for each in path.parent.glob(f".{path.name}-*"):
+        each.unlink(missing_ok=True)

@@ -191,6 +191,9 @@ class _Taking:
             self._find_own_ids(self._owner)
         # What is forgotten gets no key, and rows without keys are not written.
         self._owners.claim(self._batch)
+        if self._batch.forgotten or self._batch.withdrawn:
+            # What others write refers to contents that are about to go.
+            wait_for_writers()
         self._forget()
         forgotten = self._owners.forgotten_ids()
         self._find_keys("sessions", "SELECT max(key) FROM sessions", forgotten | self._forks.outdated)
@@ -212,6 +215,7 @@ class _Taking:
         self._shared = comparison.shared
         changed = self._session_digests.changed(self._batch, self._keys)
         numbers = self._draw_numbers(moves, changed)
+        self._save_uses(wait_for_writers)
         self._save_sessions(numbers)
         self._save_messages(numbers)
         self._move(numbers, moves)
@@ -407,16 +411,21 @@ class _Taking:
         for table in (*_OF_MESSAGE, *(("blob_claims",) if self._is_of_many else ())):
             self._tables.delete(table, "message_key", stored)
         self._insert("frames", ("key", "data"), [(-messages[key], body) for key, body in batch.bodies.items()])
-        uses = keys.rows("blob_uses", batch.rows.get("blob_uses", ()))
-        if self._is_of_many:
-            uses = self._claim_blobs(uses)
-        else:
+        if not self._is_of_many:
             self._save_blobs()
         for table in ("parts", "more_paths"):
             self._insert(table, TABLES[table], keys.rows(table, batch.rows.get(table, ())))
-        self._insert("blob_uses", TABLES["blob_uses"], uses)
         new = self._new["messages"]
         self._insert("memberships", TABLES["memberships"], [row for row in self._places() if row[2] in new])
+
+    def _save_uses(self, wait_for_writers: Callable[[], object]) -> None:
+        """Which messages refer to which blobs."""
+        uses = self._keys.rows("blob_uses", self._batch.rows.get("blob_uses", ()))
+        if self._is_of_many and uses:
+            # Others who forget a session delete blobs to which nothing referred when they looked.
+            wait_for_writers()
+            uses = self._claim_blobs(uses)
+        self._insert("blob_uses", TABLES["blob_uses"], uses)
 
     def _claim_blobs(self, uses: Sequence[Row]) -> list[Row]:
         """Note the references to blobs whose bytes the owner has not sent; return the others."""

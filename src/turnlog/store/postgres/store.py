@@ -326,8 +326,18 @@ class PostgresStore(PostgresConnections, KeptFiles, SqliteStore):
 
         Raises NotFoundError if no message refers to it, ValueError if the bytes have another hash.
         """
-        with self._transaction() as connection:
-            blobs.save_blob(_for_queries(connection), owner.user, sha256, data, keep)
+        blobs.check_hash(sha256, data)
+        if keep is None:
+            with self._transaction() as connection:
+                connection.wait_for_writers()
+                blobs.save_blob(connection, owner.user, sha256, data)
+            return
+        is_saved = False
+        while not is_saved:
+            with self._transaction() as connection:
+                blobs.announce(connection, owner.user, sha256)
+            with self._transaction() as connection:
+                is_saved = blobs.save_outside(connection, owner.user, sha256, data, keep)
 
     def drop_garbage(self, delete: Callable[[str], None]) -> None:
         """Delete the bytes of blobs beside the database that no message names any more."""
@@ -336,7 +346,7 @@ class PostgresStore(PostgresConnections, KeptFiles, SqliteStore):
 
     def _drop_one(self, delete: Callable[[str], None]) -> bool:
         with self._transaction() as connection:
-            return blobs.drop_garbage(_for_queries(connection), delete)
+            return blobs.drop_garbage(connection, delete)
 
     def archived_sizes(self, paths: Collection[str]) -> ArchivedSizes:
         """How much of the bytes of these sources is here."""
