@@ -19,8 +19,9 @@ import psycopg
 import pytest
 
 from support.cli_runner import call
-from turnlog.errors import SettingsError, StoreError
-from turnlog.hub.embedded import running_url
+from turnlog.errors import SettingsError, StoreError, TurnlogError
+from turnlog.hub import embedded
+from turnlog.hub.embedded import EmbeddedPostgres, running_url
 from turnlog.hub.serve import DATABASE
 from turnlog.hub.settings import load_hub_settings
 from turnlog.store.postgres.database import Database
@@ -240,3 +241,27 @@ def test_settings_that_cannot_be_used_are_reported_with_their_place(text: str, r
     file.write_text(text)
     with pytest.raises(SettingsError, match=reason):
         load_hub_settings(file)
+
+
+@pytest.mark.skipif(not ROOT, reason="only root runs PostgreSQL as somebody else")
+@pytest.mark.parametrize("closed", ["data", "programs"])
+def test_a_folder_that_the_user_of_postgres_cannot_enter_is_named(
+    closed: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    private = folder / "pri vate"
+    for each in (private, private / "below"):
+        each.mkdir(mode=0o700)
+    data = folder / "hub"
+    if closed == "data":
+        data = private / "below" / "hub"
+    else:
+        for name in ("initdb", "postgres"):
+            (private / "below" / name).symlink_to("/bin/true")
+        monkeypatch.setattr(embedded, "_binaries", lambda: private / "below")
+    with pytest.raises(TurnlogError) as failure:
+        EmbeddedPostgres(data, "nobody").start()
+    said = str(failure.value)
+    assert said.startswith(f"PostgreSQL runs as nobody, who cannot enter {private} or {private}/below on the way to ")
+    assert f"`chmod o+x '{private}' '{private}/below'`" in said
+    assert ("--data" in said) == (closed == "data")
+    assert not (data / "postgres").exists()

@@ -9,11 +9,15 @@ from __future__ import annotations
 import logging
 import os
 import secrets
+import shlex
 import shutil
+import stat
 import subprocess
 import tempfile
 import threading
 import time
+from collections.abc import Generator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, Self
@@ -55,6 +59,7 @@ class EmbeddedPostgres:
         self._folder = folder
         self._data = folder / "postgres"
         self._account = _account(user)
+        self._user = user
         self._server: subprocess.Popen[bytes] | None = None
         self._ends = threading.Event()
         self._restarts: threading.Thread | None = None
@@ -101,7 +106,7 @@ class EmbeddedPostgres:
         self._restarts.start()
 
     def _launch(self, socket: Path) -> subprocess.Popen[bytes]:
-        with self._log_file.open("ab") as output:
+        with self._naming_closed_folders(), self._log_file.open("ab") as output:
             self._server = subprocess.Popen(
                 [
                     self._binaries / "postgres",
@@ -165,29 +170,57 @@ class EmbeddedPostgres:
         self._data.mkdir(mode=0o700, exist_ok=True)
         self._give(self._data)
         given = Path(tempfile.mkdtemp(prefix="turnlog-postgres-")) / "password"
+        is_made = False
         try:
             given.write_bytes(password.read_bytes())
             given.chmod(0o600)
             self._give(given.parent)
             self._give(given)
-            made = subprocess.run(
-                [
-                    self._binaries / "initdb",
-                    *("-D", self._data, "-U", _USER, "-A", "scram-sha-256", f"--pwfile={given}"),
-                    *("-E", "UTF8", "--locale=C"),
-                ],
-                cwd="/",
-                capture_output=True,
-                user=self._account.user if self._account else None,
-                group=self._account.group if self._account else None,
-                check=False,
-            )
+            with self._naming_closed_folders():
+                made = subprocess.run(
+                    [
+                        self._binaries / "initdb",
+                        *("-D", self._data, "-U", _USER, "-A", "scram-sha-256", f"--pwfile={given}"),
+                        *("-E", "UTF8", "--locale=C"),
+                    ],
+                    cwd="/",
+                    capture_output=True,
+                    user=self._account.user if self._account else None,
+                    group=self._account.group if self._account else None,
+                    check=False,
+                )
+            is_made = made.returncode == 0
         finally:
             shutil.rmtree(given.parent)
-        if made.returncode != 0:
-            shutil.rmtree(self._data, ignore_errors=True)
+            if not is_made:
+                shutil.rmtree(self._data, ignore_errors=True)
+        if not is_made:
+            self._name_closed_folders()
             lines = made.stderr.decode(errors="replace").strip().splitlines()
             raise TurnlogError(f"cannot make a database in {self._data}: {lines[-1] if lines else 'initdb failed'}")
+
+    @contextmanager
+    def _naming_closed_folders(self) -> Generator[None]:
+        """Say which folder it is where the other user may not run a program."""
+        try:
+            yield
+        except PermissionError:
+            self._name_closed_folders()
+            raise
+
+    def _name_closed_folders(self) -> None:
+        """Raise TurnlogError if the other user cannot go through folders above the data, or above the programs."""
+        if self._account is None:
+            return
+        for path, way_out in (
+            (self._data, "keep the data elsewhere with --data"),
+            (self._binaries / "postgres", "install turnlog where every user may read it"),
+        ):
+            if closed := _closed_folders(path.parent.resolve() / path.name, self._account):
+                raise TurnlogError(
+                    f"PostgreSQL runs as {self._user}, who cannot enter {' or '.join(closed)} on the way to {path}:"
+                    f" `chmod o+x {shlex.join(closed)}` opens the way through and no more; or {way_out}"
+                )
 
     def _give(self, path: Path) -> None:
         if self._account is not None:
@@ -203,6 +236,7 @@ class EmbeddedPostgres:
         end = time.monotonic() + START_SECONDS
         while time.monotonic() < end:
             if server.poll() is not None:
+                self._name_closed_folders()
                 raise TurnlogError(f"PostgreSQL did not start: {self._log_file} says why")
             try:
                 psycopg.connect(self._url("postgres"), connect_timeout=5).close()
@@ -258,6 +292,17 @@ def _end_left(data: Path) -> None:
             raise TurnlogError(f"PostgreSQL (process {found[0]}) still uses {data}")
         time.sleep(0.05)
     shutil.rmtree(found[1], ignore_errors=True)
+
+
+def _closed_folders(path: Path, account: Account) -> list[str]:
+    """The folders on the way to `path` that the user cannot go through."""
+    return [str(folder) for folder in reversed(path.parents) if not _is_open(folder.stat(), account)]
+
+
+def _is_open(folder: os.stat_result, account: Account) -> bool:
+    if folder.st_uid == account.user:
+        return bool(folder.st_mode & stat.S_IXUSR)
+    return bool(folder.st_mode & (stat.S_IXGRP if folder.st_gid == account.group else stat.S_IXOTH))
 
 
 def _account(user: str | None) -> Account | None:
