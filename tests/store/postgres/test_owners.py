@@ -126,6 +126,45 @@ def test_what_is_forgotten_leaves_no_row_when_another_machine_sends_it(store: Po
             assert connection.execute(f"SELECT count(*) FROM turnlog.{table}".encode()).fetchone() == (0,), table
 
 
+def test_a_new_subagent_of_what_was_forgotten_is_forgotten_too(store: PostgresStore, tmp_path: Path) -> None:
+    def origin(parent: str) -> bytes:
+        return b'{"kind":"origin","session":"toy:%b"}\n' % parent.encode()
+
+    def send(toy: ToyStore, owner: Owner) -> None:
+        batch = read_batch(toy.connection, store.feed_position(owner.user))
+        assert batch is not None
+        store.take(owner.user, batch, owner)
+
+    with ToyStore(tmp_path / "ana") as ana, ToyStore(tmp_path / "ben") as ben:
+        ana.add("s.log", row_of("u1", "parent"))
+        ana.add("t.log", row_of("u2", "another"))
+        send(ana, ANA)
+        store.forget("toy:s")
+        # Both in one batch, and a third one later, whose own parent has never been here.
+        ana.add("child.sub", origin("s"), row_of("u3", "child"))
+        ana.add("grandchild.sub", origin("child"), row_of("u4", "grandchild"))
+        ana.add("other.sub", origin("t"), row_of("u6", "of another"))
+        send(ana, ANA)
+        ana.add("last.sub", origin("grandchild"), row_of("u5", "last"))
+        ana.add("child.sub", row_of("u7", "more of the child"))
+        send(ana, ANA)
+        # What somebody else has with such an id is taken.
+        ben.add("child.log", row_of("w1", "of ben"))
+        send(ben, BEN)
+    assert words(store, "toy:other") == ["of another"]
+    assert words(store, "toy:child~ben") == ["of ben"]
+    with psycopg.connect(store.url) as connection:
+
+        def column(query: str) -> list[object]:
+            return [value for (value,) in connection.execute(query.encode()).fetchall()]
+
+        assert column("SELECT external_id FROM turnlog.sessions ORDER BY 1") == ["child~ben", "other", "t"]
+        assert column("SELECT external_id FROM turnlog.messages ORDER BY 1") == ["u2", "u6", "w1"]
+        assert column("SELECT session_id FROM turnlog.sources WHERE kind = 'subagent'") == ["toy:other"]
+        assert column("SELECT count(*) FROM turnlog.frames") == [3]
+        assert column("SELECT count(*) FROM turnlog.links WHERE child_id = 'toy:grandchild'") == [0]
+
+
 def test_what_comes_again_unchanged_is_not_written_again(store: PostgresStore, tmp_path: Path) -> None:
     with ToyStore(tmp_path) as toy:
         toy.add("s.log", *[row_of(f"u{n}", "words") for n in range(5)])

@@ -195,7 +195,7 @@ class _Taking:
             # What others write refers to contents that are about to go.
             wait_for_writers()
         self._forget()
-        forgotten = self._owners.forgotten_ids()
+        forgotten = self._with_subagents(self._owners.forgotten_ids())
         self._find_keys("sessions", "SELECT max(key) FROM sessions", forgotten | self._forks.outdated)
         self._leave_out_sources(forgotten)
         self._save_sources()
@@ -267,6 +267,34 @@ class _Taking:
             if self._is_stored(session_id):
                 withdraw(self._connection, session_id, user, named)
                 self.withdrawn.append(session_id)
+
+    def _with_subagents(self, forgotten: set[str]) -> set[str]:
+        """These sessions, and subagents of them that are new here: they are forgotten as their parents were."""
+        if not forgotten or not self._is_of_many:
+            return forgotten
+        parents = self._parents_of_new()
+        found = set(forgotten)
+        while new := {child for child, parent in parents.items() if parent in found and child not in found}:
+            found |= new
+        self._connection.executemany(
+            "INSERT OR IGNORE INTO tombstones (session_id, forgotten_at) VALUES (?, ?)",
+            [(f"{self._owners.own}{session_id}", self._now) for session_id in sorted(found - forgotten)],
+        )
+        return found
+
+    def _parents_of_new(self) -> dict[str, str]:
+        """Id of each subagent that comes for the first time -> the id here of its parent."""
+        names = {key: ":".join(name) for key, name in self._batch.names.get("sessions", {}).items()}
+        key, parent, relationship = map(TABLES["sessions"].index, ("key", "parent_key", "relationship"))
+        parents = {
+            names[row[key]]: names[row[parent]]
+            for row in self._batch.rows.get("sessions", ())
+            if row[relationship] == "subagent" and row[parent] in names and row[key] in names
+        }
+        stored_as = dict(
+            self._connection.execute("SELECT session_id, stored_as FROM session_copies WHERE store = ?", (self._store,))
+        )
+        return {child: stored_as.get(parents[child], parents[child]) for child in parents if not self._is_stored(child)}
 
     def _with_copies(self, session_ids: Sequence[str]) -> list[str]:
         """These sessions, and the forks under which copies of them on the owner's machines are stored."""
