@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 import msgspec
@@ -19,30 +19,74 @@ _IDS: Final = {
 """Table -> its columns with ids of sessions."""
 
 
+_ALONE: Final = (
+    "projects",
+    "sources",
+    "generations",
+    "diagnostics",
+    "spills",
+    "links",
+    "annotations",
+    "answers",
+    "runs",
+)
+"""Tables whose rows are taken without those of sessions and messages, each after those that it refers to."""
+
+_NAMED: Final = ("owners", "models", "price_versions")
+"""Tables whose rows are nothing but names."""
+
+_OF_SOURCE: Final = ("generations", "diagnostics", "spills", "streams")
+"""Tables whose rows are of nothing without their source. Others lose the reference."""
+
+
 class Taken(NamedTuple):
     """What of a batch can be taken."""
 
     batch: FeedBatch
     left_out: frozenset[int]
     """Keys of the messages that are not in it."""
+    rows: dict[str, int]
+    """Table -> how many of its rows are not in it, of tables that are taken row by row."""
 
 
 def what_can_be_taken(batch: FeedBatch, takes: Callable[[FeedBatch], bool]) -> Taken | None:
-    """The batch without the messages, or else without the sessions, of which rows are refused; None if neither helps.
+    """The batch without rows that are refused; None if nothing of it is taken.
 
-    `takes` says whether a batch would be taken, and leaves nothing of it.
+    Of a session, or of a message, all rows are left out where one is refused. `takes` says whether a batch would be
+    taken, and leaves nothing of it.
     """
-    messages = frozenset[int](row[0] for row in batch.rows.get("messages", ()))
-    for keys, without in ((messages, _without_messages), (frozenset[int](batch.names["sessions"]), _without_sessions)):
-        if takes(without(batch, keys)):
-            refused = _refused(keys, lambda kept, keys=keys, without=without: takes(without(batch, keys - kept)))
-            rest = without(batch, refused)
-            return Taken(rest, messages - {row[0] for row in rest.rows.get("messages", ())})
-    return None
+    alone = _alone(batch)
+    refused = {table: frozenset(range(len(rows))) for table, rows in alone.rows.items() if table in _ALONE}
+    if not takes(_without_rows(alone, refused)):
+        return None
+    for table in _ALONE:
+        every = refused.get(table, frozenset[int]())
+
+        def are_taken(kept: frozenset[int], table: str = table, every: frozenset[int] = every) -> bool:
+            return takes(_without_rows(alone, {**refused, table: every - kept}))
+
+        refused[table] = _refused(every, are_taken)
+    rest = _without_rows(batch, refused)
+    sessions, messages = frozenset[int](rest.names["sessions"]), _keys_of(rest, "messages")
+    empty = _without_messages(rest, messages)
+    out = _refused(sessions, lambda kept: takes(_without_sessions(empty, sessions - kept)))
+    whole = _without_sessions(rest, out)
+    messages = _keys_of(whole, "messages")
+    out = _refused(messages, lambda kept: takes(_without_messages(whole, messages - kept)))
+    whole = _without_messages(whole, out)
+    return Taken(
+        whole,
+        _keys_of(batch, "messages") - _keys_of(whole, "messages"),
+        {table: len(refused[table]) for table in _ALONE if refused[table]},
+    )
+
+
+def _keys_of(batch: FeedBatch, table: str) -> frozenset[int]:
+    return frozenset[int](row[0] for row in batch.rows.get(table, ()))
 
 
 def _refused(keys: frozenset[int], are_taken: Callable[[frozenset[int]], bool]) -> frozenset[int]:
-    if are_taken(keys):
+    if not keys or are_taken(keys):
         return frozenset[int]()
     if len(keys) == 1:
         return keys
@@ -51,6 +95,36 @@ def _refused(keys: frozenset[int], are_taken: Callable[[frozenset[int]], bool]) 
     found = frozenset[int]().union(*(_refused(frozenset(half), are_taken) for half in halves))
     # Each half alone may be taken: then one contradicts the other.
     return found or keys
+
+
+def _alone(batch: FeedBatch) -> FeedBatch:
+    """The batch without its sessions and messages."""
+    return msgspec.structs.replace(
+        batch,
+        rows={table: rows if table in _ALONE or table in _NAMED else [] for table, rows in batch.rows.items()},
+        names={**batch.names, "sessions": {}, "messages": {}},
+        bodies={},
+        billed={},
+        complete=[],
+        whole=[],
+    )
+
+
+def _without_rows(batch: FeedBatch, out: Mapping[str, frozenset[int]]) -> FeedBatch:
+    """The batch without some rows of tables (by their places there), and without what is of these alone."""
+    rows, names = dict(batch.rows), dict(batch.names)
+    for table, places in out.items():
+        if not places:
+            continue
+        gone = {row[0] for at, row in enumerate(batch.rows[table]) if at in places}
+        rows[table] = [row for at, row in enumerate(batch.rows[table]) if at not in places]
+        if table in names:
+            names[table] = {key: name for key, name in names[table].items() if key not in gone}
+    lost = batch.names.get("sources", {}).keys() - names.get("sources", {}).keys()
+    for table in _OF_SOURCE if lost else ():
+        at = TABLES[table].index("source_key")
+        rows[table] = [row for row in rows.get(table, ()) if row[at] not in lost]
+    return msgspec.structs.replace(batch, rows=rows, names=names)
 
 
 def _without_messages(batch: FeedBatch, out: frozenset[int]) -> FeedBatch:

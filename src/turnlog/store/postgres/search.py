@@ -163,7 +163,9 @@ class SearchReplica:
                 raise
             taken = self._what_can_be_taken(batch, error)
             batch, left_out = taken.batch, left_out | taken.left_out
-            _log.warning("search lacks %d messages that cannot be copied: %s", len(taken.left_out), _reason(error))
+            lacking = [f"{len(taken.left_out)} messages"] if taken.left_out else []
+            lacking += [f"{number} row{'s'[: number - 1]} of {table}" for table, number in taken.rows.items()]
+            _log.warning("search lacks %s that cannot be copied: %s", ", ".join(lacking) or "rows", _reason(error))
             with write_transaction(connection):
                 take(connection, _FEED, batch, insert)
         if left_out != self.left_out:
