@@ -235,7 +235,7 @@ def test_an_owner_keeps_the_team_in_the_browser(databases: PostgresDatabases, tm
         page.get_by_text("None yet.").wait_for()
         page.get_by_role("cell", name="5", exact=True).first.wait_for()
         page.get_by_role("rowheader", name=SHOP).wait_for()
-        assert_end_is_seen_on_a_phone(page, ".usage-path")
+        assert_end_is_seen_on_a_phone(page, ".path-end")
         page.get_by_label("US dollars a month").fill("250.5")
         page.get_by_role("button", name="Set the budget").click()
         page.get_by_text("$250.50 a month. What was spent is unknown.").wait_for()
@@ -244,6 +244,10 @@ def test_an_owner_keeps_the_team_in_the_browser(databases: PostgresDatabases, tm
         page.get_by_role("rowheader", name="Smaller groups together").wait_for()
         assert_usable(page)
 
+        page.goto(f"{base}/projects")
+        page.get_by_text(SHOP).wait_for()
+        assert_end_is_seen_on_a_phone(page, ".path-end")
+        page.goto(f"{base}/team")
         page.get_by_role("link", name="Audit log").click()
         page.get_by_role("row", name="Ben read title of a hat").wait_for()
         # What is not there any more has no page.

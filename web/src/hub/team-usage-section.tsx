@@ -9,6 +9,7 @@ import { everyPeriod, periodLabel } from "@/charts/calendar";
 import { FiguresTable } from "@/charts/figures-table";
 import { type Chart, toPeriods, toSeries } from "@/charts/series";
 import { LoadButton } from "@/design/load-button";
+import { PathEnd } from "@/design/path-end";
 import { Problem } from "@/design/problem";
 import { Segments } from "@/design/segments";
 import { FilterBar, FilterDates } from "@/filters/filters";
@@ -89,7 +90,7 @@ function Report({ usage }: { usage: TeamUsage }) {
   }
   const nameOf = (name: string | null) => {
     if (name === null) return UNKNOWN;
-    if (by === "project") return <PathName path={name} />;
+    if (by === "project") return <PathEnd path={name} />;
     return (by === "person" && labels.get(name)) || name;
   };
   const ordered =
@@ -124,15 +125,6 @@ function Report({ usage }: { usage: TeamUsage }) {
         <li>Counted at {formatExact(usage.counted_at)}; counted again after a minute.</li>
       </ul>
     </>
-  );
-}
-
-/** A path of which the end is seen where there is no room for all of it: there, two projects differ. */
-function PathName({ path }: { path: string }) {
-  return (
-    <span className="usage-path" title={path}>
-      <bdi dir="ltr">{path}</bdi>
-    </span>
   );
 }
 

@@ -8,6 +8,7 @@ import { PROJECTS } from "@/api/paths";
 import type { ProjectSummary, ProjectsResponse } from "@/api/types";
 import { FormDialog } from "@/design/form-dialog";
 import { Icon } from "@/design/icon";
+import { PathEnd } from "@/design/path-end";
 import { Problem } from "@/design/problem";
 import { plural } from "@/format/numbers";
 import { formatExact, formatRelative } from "@/format/time";
@@ -57,9 +58,7 @@ function ProjectRow({ project, all }: ProjectProps) {
     <li className="project-row">
       <Link href={`/?project=${encodeURIComponent(project.path)}`} className="project-link" data-item>
         <span className="project-name">{project.name}</span>
-        <span className="project-path" title={project.path}>
-          {project.path}
-        </span>
+        <PathEnd className="project-path" path={project.path} />
         <span className="project-figure">{plural(project.sessions, "session")}</span>
         <span
           className="project-figure"
@@ -130,9 +129,7 @@ function MergedFolder({ path }: { path: string }) {
   const change = useProjectChange();
   return (
     <p className="project-merged">
-      <span className="project-path" title={path}>
-        with {path}
-      </span>
+      with <PathEnd className="project-path" path={path} />
       <button
         type="button"
         className="link"
