@@ -14,6 +14,8 @@ from starlette.testclient import TestClient
 
 from support.hubs import Hub, hub, listening, save_session
 from support.postgres_stores import PostgresDatabases
+from turnlog.hub.callers import ROLES
+from turnlog.hub.scopes import OWNERS
 
 
 def token(browser: TestClient, *scopes: str, days: int | None = 90) -> dict[str, Any]:
@@ -266,6 +268,31 @@ def test_refusals_name_the_field_or_the_scope_in_plain_words(new_hub: Hub) -> No
     reader = new_hub.client(token(olga, "read")["token"])
     refused = reader.patch("/hub/v1/rules", json={"retention_days": 9})
     assert (refused.status_code, refused.json()["error"]["message"]) == (403, "this takes the scope admin")
+
+
+def test_where_a_role_is_missing_the_role_is_named(new_hub: Hub) -> None:
+    browsers = {role: new_hub.browser(role.title(), role) for role in ROLES}
+    session = save_session(browsers["owner"], "a", "a hat")
+
+    def refusal(who: TestClient, method: str, path: str) -> str:
+        answer = who.request(method, path, json={})
+        assert answer.status_code == 403, answer.text
+        return answer.json()["error"]["message"]
+
+    assert refusal(browsers["member"], "PATCH", "/hub/v1/rules") == "this takes the role owner; yours is member"
+    members = new_hub.client(token(browsers["member"], "push")["token"])
+    wanted = "this takes the role owner or admin; yours is member"
+    assert [refusal(each, "POST", "/hub/v1/invitations") for each in (browsers["member"], members)] == [wanted] * 2
+    wanted = "this takes the role owner, admin or member; yours is viewer"
+    assert refusal(browsers["viewer"], "POST", "/api/sessions") == wanted
+    # Who has the role is told the scope, which the token lacks.
+    assert refusal(members, "GET", "/api/sessions") == "this takes the scope read"
+    link = browsers["owner"].post(f"/hub/v1/sessions/{session}/links", json={}).json()["address"]
+    guest = new_hub.client(**{"X-Turnlog-CSRF": "1"})
+    guest.post("/hub/v1/links/open", json={"code": link.partition("#code=")[2]})
+    assert refusal(guest, "PATCH", "/hub/v1/rules") == "this link shows one session, and nothing else"
+    for operation in OWNERS:
+        assert refusal(browsers["admin"], *operation.split()) == "this takes the role owner; yours is admin"
 
 
 def test_whose_link_has_ended_is_sent_to_the_page_that_says_so(new_hub: Hub) -> None:

@@ -22,7 +22,7 @@ from turnlog.hub.callers import CALLER, Caller
 from turnlog.hub.contexts import Contexts
 from turnlog.hub.people.registry import People
 from turnlog.hub.people.secrets import Kind
-from turnlog.hub.rates import RequestRates
+from turnlog.hub.rates import RequestRates, WrongSecrets
 from turnlog.hub.settings import HubSettings
 from turnlog.server.addresses import LOOPBACK_NAMES, is_loopback
 from turnlog.server.context import CONTEXT
@@ -64,7 +64,7 @@ class Access:
         self._app = app
         self._people = people
         self._contexts = contexts
-        self._failures = failures
+        self._wrong_secrets = WrongSecrets(failures)
         self._rates = RequestRates(settings.requests_per_second, settings.requests_per_second * _BURST_SECONDS)
         self._networks = settings.networks()
         self._proxy = settings.proxy
@@ -134,7 +134,8 @@ class Access:
         if wait := self._rates.take(key):
             return _too_many(wait)
         if caller is None:
-            if _shown(scope, headers) and (wait := self._failures.take(scope[CLIENT])):
+            shown = _shown(scope, headers)
+            if shown and (wait := self._wrong_secrets.take(scope[CLIENT], shown)):
                 return _too_many(wait)
             return _refuse_nobody(scope)
         if is_browser and scope["method"] not in _SAFE and CSRF_HEADER not in headers:
@@ -170,10 +171,10 @@ def bearer(headers: Headers) -> str:
     return given.strip() if scheme.lower() == "bearer" else ""
 
 
-def _shown(scope: Scope, headers: Headers) -> bool:
-    """Whether something was shown that proves nothing."""
+def _shown(scope: Scope, headers: Headers) -> str:
+    """What was shown that proves nothing; empty if there is nothing."""
     cookies = HTTPConnection(scope).cookies
-    return bool(bearer(headers)) or BROWSER_COOKIE in cookies or LINK_COOKIE in cookies
+    return " ".join(filter(None, (bearer(headers), *(cookies.get(name) for name in _COOKIES))))
 
 
 def _is_data(scope: Scope) -> bool:
@@ -196,10 +197,19 @@ def _refuse(scope: Scope, caller: Caller) -> Refusal | None:
     need = scopes.need_of(_method(scope), scope["path"])
     if need == "nothing":
         return Refusal(404, "not_found", "there is no such address")
-    if isinstance(need, str) or scopes.has(caller.powers, need):
+    if isinstance(need, str):
+        return None
+    roles = scopes.roles_for(_method(scope), scope["path"], need)
+    if caller.role in roles and scopes.has(caller.powers, need):
         return None
     if need == scopes.BROWSER:
         return Refusal(403, "forbidden", "only a person who is signed in with a browser may do this")
+    if caller.is_link:
+        return Refusal(403, "forbidden", "this link shows one session, and nothing else")
+    if caller.role not in roles:
+        *first, last = roles
+        wanted = f"{', '.join(first)} or {last}" if first else last
+        return Refusal(403, "forbidden", f"this takes the role {wanted}; yours is {caller.role}")
     wanted = " or ".join(" and ".join(sorted(each)) for each in need if "browser" not in each)
     return Refusal(403, "forbidden", f"this takes the scope {wanted}")
 

@@ -29,6 +29,7 @@ from turnlog.hub.metrics import TYPE, Metrics
 from turnlog.hub.observing import Observer, Reads
 from turnlog.hub.openid import OpenId
 from turnlog.hub.pages import router as pages_router
+from turnlog.hub.pages.errors import ErrorPages
 from turnlog.hub.people.audit import note_in
 from turnlog.hub.people.figures import TeamUsage
 from turnlog.hub.people.machines import DeviceCode, Enrolment, Joined
@@ -159,6 +160,7 @@ def create_hub(
     app.add_middleware(Bodies)
     app.add_middleware(Reads, people=people)
     app.add_middleware(Access, settings=settings, people=people, contexts=contexts, failures=failures)
+    app.add_middleware(ErrorPages)
     app.add_middleware(Observer, metrics=metrics)
     return app
 

@@ -1,7 +1,8 @@
-"""How often somebody may ask: buckets of requests that fill up again."""
+"""How often somebody may ask, or try secrets: buckets of requests that fill up again."""
 
 from __future__ import annotations
 
+import hashlib
 import threading
 import time
 from collections import OrderedDict
@@ -34,3 +35,32 @@ class RequestRates:
             while len(self._buckets) > _MOST_KEYS:
                 self._buckets.popitem(last=False)
             return wait
+
+
+class WrongSecrets:
+    """Counts secrets that prove nothing, by address: each once, as a browser shows its cookie with every request.
+
+    Any thread may use it.
+    """
+
+    def __init__(self, rates: RequestRates) -> None:
+        """Count in these buckets of addresses."""
+        self._rates = rates
+        self._lock = threading.Lock()
+        self._seen: OrderedDict[bytes, None] = OrderedDict()
+        """Digests of an address and what it has shown; the longest unused first."""
+
+    def take(self, address: str, shown: str) -> float:
+        """Seconds that this address has to wait; 0 if it may try this secret now, or has been told that it is wrong."""
+        seen = hashlib.sha256(f"{address}\0{shown}".encode(errors="surrogatepass")).digest()
+        with self._lock:
+            if seen in self._seen:
+                self._seen.move_to_end(seen)
+                return 0.0
+        wait = self._rates.take(address)
+        if not wait:
+            with self._lock:
+                self._seen[seen] = None
+                while len(self._seen) > _MOST_KEYS:
+                    self._seen.popitem(last=False)
+        return wait

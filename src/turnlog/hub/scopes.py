@@ -9,7 +9,8 @@ import re
 from collections.abc import Mapping
 from typing import Final, Literal, TypeAlias
 
-from turnlog.hub.callers import Power
+from turnlog.hub.callers import ROLES, Power, Role
+from turnlog.hub.people.secrets import ALLOWED
 
 Need: TypeAlias = tuple[frozenset[Power], ...]
 """Any one of these sets is enough."""
@@ -152,6 +153,17 @@ NEEDS: Final[Mapping[str, Need | Literal["anybody"]]] = {
     "GET /hub/v1/sessions/{session_id:path}/logs": READ,
 }
 """Method and address -> what it takes. Roles and ownership are asked for besides."""
+
+
+OWNERS: Final = frozenset({"PATCH /hub/v1/rules", "GET /hub/v1/rules/retention", "POST /hub/v1/teams"})
+"""What only owners may, with whatever scope."""
+
+
+def roles_for(method: str, path: str, need: Need) -> tuple[Role, ...]:
+    """The roles that may do what needs this, at least with a browser; from most to least."""
+    if f"{method} {path}" in OWNERS:
+        return ("owner",)
+    return tuple(role for role in ROLES if has(ALLOWED[role] | {"browser"}, need))
 
 
 def need_of(method: str, path: str) -> Need | Literal["anybody", "another method", "nothing"]:
