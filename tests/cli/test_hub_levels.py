@@ -43,6 +43,18 @@ def test_what_is_neither_a_project_nor_a_folder_is_refused(text: str, run: Comma
         assert state.levels() == {}
 
 
+def test_a_folder_that_is_gone_is_taken_where_projects_lie_below_it(run: Command, logs: Path) -> None:
+    log = Log(logs, "old-shop")
+    log.session(title="Old", project_path="/long-gone/work/shop")
+    log.message(prompt("o1", "hello", 1))
+    store = paths.database_path()
+    read_home(store, logs)
+    assert run("hub", "level", "/long-gone", "none").stdout == "/long-gone: none (nothing leaves)\n"
+    assert level_of(store, "/long-gone/work/shop") == "none"
+    for other in ("/long", "/long-gone/wor", "/long-gone/work/shop/deep"):  # which only begin alike, or are below
+        assert run("hub", "level", other, "none").exit_code == 3
+
+
 def test_a_near_name_is_proposed(run: Command, store: Path) -> None:
     assert "did you mean webshop?" in run("hub", "level", "webhsop", "none").stderr
 

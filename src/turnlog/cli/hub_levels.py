@@ -75,7 +75,8 @@ def _folders(store: Store, text: str, chosen: Collection[str]) -> list[str]:
     if text not in names and of_project is None:
         if Path(folder).is_dir():
             return list(dict.fromkeys((folder, os.path.realpath(folder))))
-        if folder in chosen:
+        # Also one that is gone, as the folders of finished work are: projects of the store lie below it.
+        if folder in chosen or any(folder in map(str, Path(path).parents) for path in known):
             return [folder]
     try:
         named = find_project(store, text if text in names else of_project or text)
