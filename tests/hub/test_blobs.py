@@ -22,6 +22,7 @@ from support.postgres_stores import PostgresDatabases
 from support.toy_store import ToyStore
 from turnlog.errors import NotFoundError, StoreError
 from turnlog.hub.blobs import NO_BLOBS, BlobStore, BlobStoreError, FolderBlobs, open_blobs
+from turnlog.hub.sync import routes
 from turnlog.store import zstd
 from turnlog.store.feed import taking
 from turnlog.store.feed.reading import read_batch
@@ -275,6 +276,34 @@ def test_what_is_forgotten_on_the_hub_goes_from_the_folder_also_when_that_was_aw
         while files() and time.monotonic() < until:
             time.sleep(0.02)
         assert files() == []
+
+
+def test_missing_contents_are_named_page_by_page(
+    store: PostgresStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(routes, "MOST_MISSING", 2)
+    client = TestClient(hub_app(store, FolderBlobs(tmp_path / "blobs")))
+    headers = {"Authorization": "Bearer ana/laptop"}
+    texts = [b"%d" % number + TEXT for number in range(5)]
+    with ToyStore(tmp_path) as toy:
+        lines = [
+            b'{"kind":"text","id":"%b","message":"%b","role":"user","text":"%b"}\n' % (t[:1], t[:1], t) for t in texts
+        ]
+        toy.add("s.log", *lines)
+        batch = read_batch(toy.connection, FeedPosition())
+    assert batch is not None
+    assert client.post("/hub/v1/batches?store=s", content=taking.encode(batch), headers=headers).status_code == 200
+
+    def missing(body: object) -> list[str]:
+        answer = client.post("/hub/v1/blobs/missing", json=body, headers=headers)
+        return answer.json()["missing"] if answer.status_code == 200 else [str(answer.status_code)]
+
+    wanted = sorted(hashlib.sha256(text).hexdigest() for text in texts)
+    assert missing({}) == wanted[:2]
+    assert missing({"after": wanted[1]}) == wanted[2:4]
+    assert missing({"after": wanted[3]}) == wanted[4:]
+    assert missing({"after": wanted[4]}) == []
+    assert missing({"after": "'; DROP"}) == missing({"after": 5}) == missing([]) == ["422"]
 
 
 def test_what_somebody_sends_while_it_is_deleted_for_others_stays(store: PostgresStore, tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from turnlog.store import zstd
 from turnlog.store.feed import taking
 from turnlog.store.feed.reading import read_archived
 from turnlog.store.feed.values import IDENTITY, TABLES, ArchivedSizes, FeedBatch, FeedPosition
+from turnlog.store.postgres import archives
 from turnlog.store.postgres.search import SearchReplica
 from turnlog.store.postgres.store import PostgresStore
 
@@ -440,14 +441,40 @@ def test_a_list_that_names_a_forgotten_session_is_not_kept_and_others_cannot_for
         assert row is not None
         return row[0]
 
-    for machine, name, number in ((ben, "hazel", 1), (ana, "walnut", 2)):
+    # Ana's are in the middle of words there, or are no words.
+    names = [(ben, "hazel", 1), (ana, "walnut", 2), (ana, "nut", 3), (ana, "haz", 4), (ana, "of-walnut", 5)]
+    for machine, name, number in names:
         session = toy_batch(tmp_path / name, said("u7", "bait"), name=f"{name}.log")
         assert machine.push(spoil(session, generation=number)).status_code == 200
     size = kept()
     store.forget("toy:hazel")
+    for name in ("nut", "haz", "of-walnut"):
+        store.forget(f"toy:{name}")
     assert kept() == size > 0
     store.forget("toy:walnut")
     assert kept() == 0
+
+
+@pytest.mark.parametrize(
+    ("data", "name", "is_named"),
+    [
+        (b'{"session_id": "4f1"}', "4f1", True),
+        (b"logs/4f1.jsonl", "4f1", True),
+        (b"4f1", "4f1", True),
+        (b'{"session_id": "4f12"}', "4f1", False),
+        (b'{"session_id": "14f1"} 4f1-2 4f1_2', "4f1", False),
+        (b'{"session_id": "14f1"} 4f1', "4f1", True),
+        ("naïve4f1".encode(), "naïve", False),
+        ("über4f1ü".encode(), "4f1", False),
+        (b'"\\u00fcber"', "über", True),
+        (b"a.b+c", "a.b+c", True),
+        (b"axb+c", "a.b+c", False),
+        (b"4f1", "4f1~u-00000000000000aa", True),
+        (b"anything", "", False),
+    ],
+)
+def test_a_list_names_a_session_by_its_whole_id(data: bytes, name: str, is_named: bool) -> None:
+    assert archives.names_any(data, archives.forms_of([name])) == is_named
 
 
 def test_a_log_whose_path_says_no_session_does_not_bring_back_the_forgotten_one(

@@ -10,15 +10,18 @@ import ssl
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from threading import Thread
 from typing import TypeAlias
 
 import pytest
 
-from turnlog.errors import StoreBusyError
+from support.cli_runner import call
+from turnlog.errors import StoreBusyError, StoreError
 from turnlog.hub.blobs import NO_BLOBS
 from turnlog.hub.machine import client as machine_client
 from turnlog.hub.machine.client import HubClient, HubUnreachableError
+from turnlog.hub.machine.state import HubConnection, MachineState
 
 Answer: TypeAlias = Callable[[BaseHTTPRequestHandler], None]
 
@@ -52,7 +55,7 @@ def hub_that(*answers: Answer) -> Generator[str]:
         def do_PUT(self) -> None:
             (left.pop(0) if len(left) > 1 else left[0])(self)
 
-        do_GET = do_PUT
+        do_GET = do_POST = do_PUT
 
         def log_message(self, format: str, *args: object) -> None:
             """Nothing."""
@@ -68,6 +71,19 @@ def hub_that(*answers: Answer) -> Generator[str]:
             yield f"http://127.0.0.1:{server.server_address[1]}"
         finally:
             server.shutdown()
+
+
+def sends(body: bytes, length: int | None = None) -> Answer:
+    """An answer of something that is, or says that it is, a hub."""
+
+    def answer(request: BaseHTTPRequestHandler) -> None:
+        request.send_response(200)
+        request.send_header("Content-Length", str(len(body) if length is None else length))
+        request.end_headers()
+        request.wfile.write(body)
+        request.close_connection = True
+
+    return answer
 
 
 @contextmanager
@@ -154,3 +170,63 @@ def test_the_numbers_of_the_system_are_not_shown(
     with pytest.raises(HubUnreachableError) as failure:
         client.get("/x")
     assert str(failure.value) == f"cannot reach the hub https://hub.example: {reason}"
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b"[]", "the hub answers with something else than was asked for: Expected `object`, got `array`"),
+        (b'"x"', "the hub answers with something else than was asked for"),
+        (b"{}", "the hub answers with something else than was asked for: Object missing required field `sessions`"),
+        (b'{"sessions": null}', "Expected `array`, got `null` - at `$.sessions`"),
+        (b'{"sessions": [["claude-code:1"]]}', "Expected `str`, got `array` - at `$.sessions[0]`"),
+        (b'{"sessions": [], "others": 5}', "Expected `array`, got `int` - at `$.others`"),
+        (b"<html>hello</html>", "the hub answers with something that is no JSON"),
+        (b'{"sessions": ["claude-co', "the hub answers with something that is no JSON"),
+        (b'{"sessions": ["\xff"]}', "the hub answers with something that is no JSON"),
+        (b'{"more": ' + b"[" * 100_000, "the hub answers with something that is no JSON"),
+        (b"", "the hub answers with something that is no JSON"),
+    ],
+    ids=lambda value: str(value)[:30],
+)
+def test_odd_answers_are_errors_of_one_line(tmp_path: Path, body: bytes, said: str) -> None:
+    with hub_that(sends(body)) as url:
+        with MachineState(tmp_path / "turnlog.db") as state:
+            state.connect(HubConnection(url, "token", "1", "ana", "laptop"))
+        options = ("--to", str(tmp_path / "to"), "--store", str(tmp_path / "turnlog.db"))
+        for what in ("--all", "claude-code:1"):
+            found = call("hub", "pull", what, *options)
+            assert isinstance(found.exception, SystemExit), found.exception
+            assert found.output.count("\n") == 1, found.output
+        assert said in call("hub", "pull", "--all", *options).output
+
+
+ODD = (b"[]", b"{}", b"5", b'{"position": 5, "generation": "x", "missing": [5], "refused": 5, "ends": {"a": [1]}}')
+
+
+@pytest.mark.parametrize("body", ODD, ids=str)
+def test_odd_answers_while_pushing_are_errors(body: bytes) -> None:
+    with hub_that(sends(body)) as url, HubClient(url, "token", seconds=0) as client:
+        for ask in (
+            lambda: client.position("s"),
+            lambda: client.push("s", b""),
+            client.missing_blobs,
+            lambda: client.archived_sizes(["a"]),
+            client.budgets,
+            lambda: client.begin_device("laptop", "linux"),
+            lambda: client.poll_device("code"),
+        ):
+            with pytest.raises(StoreError, match=r"^(the hub answers|.* is not a hub)"):
+                ask()
+
+
+def test_all_missing_contents_are_asked_for_also_of_a_hub_that_knows_no_pages() -> None:
+    first, second = [f"{number:064x}" for number in (1, 2)], [f"{number:064x}" for number in (3, 4)]
+
+    def page(hashes: list[str]) -> Answer:
+        return sends(json.dumps({"missing": hashes}).encode())
+
+    with hub_that(page(first), page(second), page([])) as url, HubClient(url, "token", seconds=0) as client:
+        assert client.missing_blobs() == [*first, *second]
+    with hub_that(page(first)) as url, HubClient(url, "token", seconds=0) as client:
+        assert client.missing_blobs() == first

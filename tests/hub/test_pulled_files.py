@@ -118,6 +118,23 @@ def test_what_is_cut_off_is_refused() -> None:
         PulledLogs(packed[: len(packed) // 2])
 
 
+def _pax_header(records: bytes) -> bytes:
+    header = tarfile.TarInfo("x")
+    header.size, header.type = len(records), tarfile.XHDTYPE
+    return header.tobuf(tarfile.USTAR_FORMAT) + records + bytes(-len(records) % 512)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [_pax_header(b"10 path=a\n") * 3000, _pax_header(b"22 GNU.sparse.map=1,x\n")],
+    ids=["chain", "word"],
+)
+def test_headers_that_no_program_writes_are_refused(headers: bytes) -> None:
+    member = tarfile.TarInfo("a.jsonl").tobuf(tarfile.USTAR_FORMAT)
+    with pytest.raises(StoreError, match="no log files"):
+        PulledLogs(zstd.compress(headers + member + bytes(1024)))
+
+
 @pytest.mark.parametrize("second", ["a.jsonl", "a.jsonl/b.jsonl", f"{'x' * 300}.jsonl", "ä\0b"])
 def test_a_place_that_cannot_be_is_refused(second: str) -> None:
     with pytest.raises(StoreError):

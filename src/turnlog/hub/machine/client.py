@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Required, Self, TypedDict, TypeVar, cast
 from urllib.parse import quote, urlsplit
 
 from turnlog import __version__
@@ -22,6 +22,8 @@ from turnlog.store.feed.values import SHAPE, ArchivedBytes, ArchivedSizes, FeedB
 
 if TYPE_CHECKING:
     from turnlog.hub.budgets import TeamBudget
+
+_T = TypeVar("_T")
 
 SECONDS_TO_ANSWER: Final = 120
 
@@ -104,10 +106,51 @@ class _Answer(NamedTuple):
     body: bytes
 
     def json(self) -> Any:
+        return self.read(cast("type[object]", Any))
+
+    def read(self, kind: type[_T]) -> _T:
+        """The JSON of the answer, as values of a type. Raises StoreError for anything else."""
+        import msgspec
+
         try:
-            return json.loads(self.body)
-        except ValueError as error:
+            return msgspec.json.decode(self.body, type=kind)
+        except msgspec.ValidationError as error:
+            raise StoreError(f"the hub answers with something else than was asked for: {error}") from error
+        except (msgspec.DecodeError, ValueError, RecursionError) as error:
             raise StoreError("the hub answers with something that is no JSON") from error
+
+
+class _Progress(TypedDict):
+    position: FeedPosition
+    generation: int
+
+
+class _Taken(TypedDict):
+    position: FeedPosition
+    refused: list[str]
+
+
+class _Copies(TypedDict):
+    copies: list[str]
+
+
+class _Missing(TypedDict):
+    missing: list[str]
+
+
+class _Logs(TypedDict, total=False):
+    sessions: Required[list[str]]
+    others: list[str]
+    """An older hub does not name them."""
+
+
+class _Person(TypedDict, total=False):
+    name: str | None
+
+
+class _Me(TypedDict, total=False):
+    user: _Person | None
+    machine_name: str | None
 
 
 class HubClient:
@@ -169,8 +212,8 @@ class HubClient:
         answer = self._request("POST", "/hub/v1/device", body, kind=_JSON)
         if answer.status in _NO_HUB:
             raise NotAHubError(f"{self.url} is not a hub ({answer.status}): a hub is run with `turnlog hub serve`")
-        begun: dict[str, Any] = self._checked(answer).json()
-        if "user_code" not in begun:
+        begun = self._checked(answer).read(dict[str, Any])
+        if not {"user_code", "verification_uri", "device_code"} <= begun.keys():
             raise NotAHubError(f"{self.url} is not a hub: a hub is run with `turnlog hub serve`")
         return begun
 
@@ -179,8 +222,10 @@ class HubClient:
         answer = self._request(
             "POST", "/hub/v1/device/token", json.dumps({"device_code": device_code}).encode(), kind=_JSON
         )
-        body = answer.json()
+        body = answer.read(dict[str, Any])
         if answer.status == 200:
+            if lacking := {"access_token", "team", "user", "machine"} - body.keys():
+                raise StoreError(f"the hub answers without {', '.join(sorted(lacking))}")
             return body
         error = body.get("error")
         if answer.status == 400 and isinstance(error, str):
@@ -191,27 +236,26 @@ class HubClient:
 
     def position(self, store: str) -> tuple[FeedPosition, int]:
         """How far a store was taken, and in which generation."""
-        body = self._json("GET", f"/hub/v1/position?store={quote(store)}")
-        return FeedPosition(*body["position"]), body["generation"]
+        body = self._ask("GET", f"/hub/v1/position?store={quote(store)}").read(_Progress)
+        return body["position"], body["generation"]
 
     def push(self, store: str, packed: bytes) -> Accepted:
         """Send what `pack` makes. Raises BehindError if the hub is elsewhere, CopiesNeededError if it must say more."""
         answer = self._request("POST", f"/hub/v1/batches?store={quote(store)}", packed, packed=True)
         if answer.status == 409:
-            body = answer.json()
-            if "copies" in body:
+            if "copies" in answer.read(dict[str, Any]):
                 # Reads bodies, for which it imports much: most commands ask a hub for something else.
                 from turnlog.store.feed.copies import CopiesNeededError
 
-                raise CopiesNeededError(body["copies"])
-            raise BehindError(FeedPosition(*body["position"]), body["generation"])
-        body = self._checked(answer).json()
-        return Accepted(FeedPosition(*body["position"]), tuple(body["refused"]))
+                raise CopiesNeededError(answer.read(_Copies)["copies"])
+            known = answer.read(_Progress)
+            raise BehindError(known["position"], known["generation"])
+        taken = self._checked(answer).read(_Taken)
+        return Accepted(taken["position"], tuple(taken["refused"]))
 
     def archived_sizes(self, paths: list[str]) -> ArchivedSizes:
         """How much of the bytes of files the hub has."""
-        body = self._json("POST", "/hub/v1/archives/sizes", paths)
-        return ArchivedSizes({path: (end[0], end[1]) for path, end in body["ends"].items()})
+        return self._ask("POST", "/hub/v1/archives/sizes", paths).read(ArchivedSizes)
 
     def push_archived(self, archived: list[ArchivedBytes]) -> None:
         """Send bytes of files."""
@@ -221,7 +265,16 @@ class HubClient:
 
     def missing_blobs(self) -> list[str]:
         """Hashes of large contents that the hub lacks."""
-        return self._json("POST", "/hub/v1/blobs/missing", {})["missing"]
+        found: list[str] = []
+        while page := self._missing_after(found[-1] if found else ""):
+            if found and page[0] <= found[-1]:  # an older hub answers with the first ones again
+                break
+            found += page
+        return found
+
+    def _missing_after(self, sha256: str) -> list[str]:
+        after = {"after": sha256} if sha256 else {}
+        return self._ask("POST", "/hub/v1/blobs/missing", after).read(_Missing)["missing"]
 
     def push_blob(self, sha256: str, data: bytes) -> None:
         """Send a large content."""
@@ -231,9 +284,8 @@ class HubClient:
 
     def pushed_sessions(self) -> PushedSessions:
         """The sessions of this person that the hub has."""
-        body = self._json("GET", "/hub/v1/logs")
-        # An older hub does not name the others.
-        return PushedSessions(*([str(each) for each in body.get(key, [])] for key in ("sessions", "others")))
+        body = self._ask("GET", "/hub/v1/logs").read(_Logs)
+        return PushedSessions(body["sessions"], body.get("others", []))
 
     def logs(self, session_id: str) -> bytes:
         """The log files of a session, as a tar in zstd."""
@@ -241,33 +293,28 @@ class HubClient:
 
     def get(self, path: str) -> Any:
         """What the hub answers at an address, as JSON. Raises NotFoundError, HubRefusedError."""
-        return self._json("GET", path)
+        return self._ask("GET", path).json()
 
     def me(self) -> tuple[str, str]:
         """Names of this machine's person and of the machine; empty where the hub says none."""
-        answer: dict[str, Any] = self.get("/hub/v1/me")
-        user: dict[str, Any] = answer.get("user") or {}
-        return str(user.get("name") or ""), str(answer.get("machine_name") or "")
+        body = self._ask("GET", "/hub/v1/me").read(_Me)
+        user = body.get("user") or _Person()
+        return user.get("name") or "", body.get("machine_name") or ""
 
     def budgets(self) -> list[TeamBudget]:
         """Budgets that concern this person; none of a hub that knows no budgets yet."""
-        import msgspec
-
         from turnlog.hub.budgets import Budgets
 
         answer = self._request("GET", "/hub/v1/budgets")
         if answer.status in _NO_HUB:
             return []
-        try:
-            return msgspec.json.decode(self._checked(answer).body, type=Budgets).items
-        except msgspec.DecodeError as error:
-            raise StoreError("the hub answers with something that is no budget") from error
+        return self._checked(answer).read(Budgets).items
 
     # -- requests
 
-    def _json(self, method: str, path: str, value: Any = None) -> Any:
+    def _ask(self, method: str, path: str, value: Any = None) -> _Answer:
         body = None if value is None else json.dumps(value).encode()
-        return self._checked(self._request(method, path, body, kind=_JSON)).json()
+        return self._checked(self._request(method, path, body, kind=_JSON))
 
     def _checked(self, answer: _Answer) -> _Answer:
         if answer.status == 404:
@@ -364,7 +411,7 @@ def _message(answer: _Answer) -> str:
     try:
         error = json.loads(answer.body)["error"]
         return str(error if isinstance(error, str) else error["message"])[:500]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return http.client.responses.get(answer.status, "no reason")
 
 

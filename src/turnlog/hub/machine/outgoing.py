@@ -13,7 +13,7 @@ class Outgoing(NamedTuple):
     """How much of what belongs to batches that the hub has is still to be sent."""
 
     contents: int
-    """Large contents, at most as many as the hub asks for at once."""
+    """Large contents."""
     files: int
     """Log files."""
 

@@ -93,8 +93,10 @@ class PulledLogs:
                 _unpack(packed, unpacked)
                 missing = self._extract(unpacked)
             self.missing = tuple(msgspec.json.decode(missing, type=list[MissingLog]))
-        except (tarfile.TarError, zstd.ZstdError, msgspec.DecodeError) as error:
+        except (tarfile.TarError, zstd.ZstdError, msgspec.DecodeError, ValueError, OverflowError) as error:
             raise StoreError(f"the hub sends no log files: {error}") from error
+        except RecursionError as error:
+            raise StoreError("the hub sends no log files: headers of headers") from error
         except OSError as error:
             raise StoreError(f"cannot unpack what the hub sends: {error.strerror}") from error
 

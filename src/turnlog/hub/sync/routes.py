@@ -299,10 +299,22 @@ async def _archive_sizes(request: Request) -> Response:
     return _json({"ends": {mine[path]: end for path, end in found.ends.items()}})
 
 
+class _After(msgspec.Struct):
+    """Which missing contents are asked for."""
+
+    after: str = ""
+    """Those with a SHA-256 behind this one."""
+
+
 async def _missing_blobs(request: Request) -> Response:
     caller = require_scope(request, "push")
-    store = _sync(request).writing(caller)
-    missing = await run_in_threadpool(partial(store.missing_blobs, Owner(caller.user), MOST_MISSING))
+    sync = _sync(request)
+    with sync.load.of(f"{caller.team}/{caller.user}/missing") as share:
+        after = msgspec.json.decode(await receive(request, share, 1024) or b"{}", type=_After).after
+    if after:
+        _check_hash(after)
+    ask = partial(sync.writing(caller).missing_blobs, Owner(caller.user), MOST_MISSING, after)
+    missing = await run_in_threadpool(ask)
     return _json({"missing": [sha256 for sha256, _ in missing]})
 
 

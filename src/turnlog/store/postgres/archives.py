@@ -6,11 +6,14 @@ session and of which none is here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+import json
+import re
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final
 
 from turnlog.store import zstd
 from turnlog.store.archive import Archive
+from turnlog.store.feed.owners import agents_own_id
 from turnlog.store.feed.tables import in_chunks
 from turnlog.store.feed.taking import Insert, take_archived
 from turnlog.store.feed.values import ArchivedBytes
@@ -51,8 +54,19 @@ def _drop_naming(connection: Connection, paths: str) -> None:
                 "SELECT data FROM archive WHERE source_key = ? ORDER BY generation, start", (key,)
             ).fetchall()
             data = b"".join([zstd.decompress(frame) for (frame,) in frames])
-            if any(name in data for name in names[user]):
+            if names_any(data, names[user]):
                 archive.drop(key)
+
+
+def names_any(data: bytes, names: Sequence[bytes]) -> bool:
+    """Whether one of these ids is in a text, and not only in the middle of another one."""
+    return any(
+        name in data and re.search(rb"(?<!%b)%b(?!%b)" % (_OF_NAMES, re.escape(name), _OF_NAMES), data) is not None
+        for name in names
+    )
+
+
+_OF_NAMES: Final = rb"[\w\x80-\xff-]"
 
 
 def _forgotten_by(connection: Connection, user: str) -> list[bytes]:
@@ -62,4 +76,10 @@ def _forgotten_by(connection: Connection, user: str) -> list[bytes]:
         " (SELECT 1 FROM session_owners o WHERE o.session_id = t.session_id AND o.owner_user = ?)",
         (len(user) + 1, f"{user}/", user),
     ).fetchall()
-    return [session_id.partition(":")[2].encode() for (session_id,) in rows]
+    return forms_of(session_id.partition(":")[2] for (session_id,) in rows)
+
+
+def forms_of(external_ids: Iterable[str]) -> list[bytes]:
+    """How the agent's logs write the ids of these sessions: other characters than ASCII may be escaped in JSON."""
+    names = {agents_own_id(each) for each in external_ids} - {""}
+    return sorted({form.encode(errors="replace") for name in names for form in (name, json.dumps(name)[1:-1])})

@@ -19,10 +19,12 @@ if TYPE_CHECKING:
 _GARBAGE: Final = f"{SCHEMA}.blob_garbage WHERE {TEAM} = $1"
 
 
-def missing_blobs(connection: Connection, owner: str, most: int) -> list[tuple[str, int]]:
-    """SHA-256 and size of blobs to which messages of this owner refer, and whose bytes he has not sent."""
+def missing_blobs(connection: Connection, owner: str, most: int, after: str) -> list[tuple[str, int]]:
+    """SHA-256 and size of blobs to which messages of this owner refer, and whose bytes he has not sent, in order."""
     rows = connection.execute(
-        "SELECT DISTINCT sha256, size FROM blob_claims WHERE owner = ? ORDER BY sha256 LIMIT ?", (owner, most)
+        "SELECT sha256, max(size) FROM blob_claims WHERE owner = ? AND sha256 > ? GROUP BY sha256"
+        " ORDER BY sha256 LIMIT ?",
+        (owner, bytes.fromhex(after), most),
     )
     return [(bytes(sha256).hex(), size) for sha256, size in rows]
 

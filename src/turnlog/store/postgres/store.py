@@ -311,10 +311,13 @@ class PostgresStore(PostgresConnections, KeptFiles, SqliteStore):
             )
             return {session_id: bool(has_logs) for session_id, has_logs in rows}
 
-    def missing_blobs(self, owner: Owner, most: int = 1000) -> list[tuple[str, int]]:
-        """SHA-256 and size of blobs to which messages of this owner refer, and whose bytes he has not sent."""
+    def missing_blobs(self, owner: Owner, most: int = 1000, after: str = "") -> list[tuple[str, int]]:
+        """SHA-256 and size of blobs to which messages of this owner refer, and whose bytes he has not sent.
+
+        In the order of their SHA-256, those after the one that is given.
+        """
         with self._snapshot() as connection:
-            return blobs.missing_blobs(connection, owner.user, most)
+            return blobs.missing_blobs(connection, owner.user, most, after)
 
     def claimed_size(self, owner: Owner, sha256: str) -> int:
         """The size that messages of this owner say of a blob. Raises NotFoundError if none refers to it."""
