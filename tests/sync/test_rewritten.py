@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,7 +13,7 @@ import pytest
 
 from support import codex_files
 from support.claude_files import SESSION, Log, lines, text
-from turnlog.model import Fate, Membership, Message, SessionCounts, TextPart, ToolCallPart
+from turnlog.model import Fate, Membership, Message, ReasoningPart, SessionCounts, TextPart, ToolCallPart
 from turnlog.store import open_store
 from turnlog.sync.rebuild import rebuild
 from turnlog.sync.syncer import sync
@@ -219,6 +220,34 @@ def test_an_edited_record_says_what_the_log_says_now(edit: tuple[str, str, str],
     back = history(store, case.session_id)
     assert {message_id: back[message_id] for message_id in old} == old
     assert {place.fate for message_id, (_, place) in back.items() if message_id not in old} == {Fate.SUPERSEDED}
+
+
+THINKING = {"type": "thinking", "thinking": "First the list.", "signature": "c2ln"}
+BLOCKS = {
+    "the first is gone": ([THINKING, text("Done."), text("All of it.")], [text("Done."), text("All of it.")]),
+    "in another order": ([text("Done."), THINKING], [THINKING, text("Done.")]),
+    "a new first": ([text("Done.")], [THINKING, text("Done.")]),
+}
+"""The blocks of an answer before and after: those behind others that are gone or new have other numbers."""
+
+
+@pytest.mark.parametrize("blocks", BLOCKS.values(), ids=list(BLOCKS))
+def test_a_block_with_another_number_is_in_its_message_once(
+    blocks: tuple[list[dict[str, Any]], list[dict[str, Any]]], home: Path, tmp_path: Path
+) -> None:
+    """C8: what a rewrite only leaves out stays in the message."""
+    case = claude(*(lines(Log().user("Go on"), Log().assistant("answer", *each, uuid="answered")) for each in blocks))
+    log, store = home / case.path, tmp_path / "store.db"
+    log.parent.mkdir(parents=True)
+    for data in (case.first, case.then):
+        log.write_bytes(data)
+        sync(store)
+    for _ in range(2):
+        found = history(store, case.session_id)
+        [answer] = [message for message, _ in found.values() if message.role == "assistant"]
+        said = [part.text for part in answer.parts if isinstance(part, TextPart | ReasoningPart)]
+        assert Counter(said) == Counter(each.get("text") or each["thinking"] for each in max(blocks, key=len))
+        rebuild(store)
 
 
 def said_of(store: Path) -> tuple[str | None, SessionCounts]:

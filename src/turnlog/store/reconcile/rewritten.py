@@ -34,8 +34,27 @@ def is_edited(before: Message, reading: Message) -> bool:
     )
 
 
+def is_renumbered(before: Message, reading: Message) -> bool:
+    """Whether the file has a part of the message at another place now, since others before it are gone or new.
+
+    Calls are known by their ids, at any place.
+    """
+    now = {(type(part), part.id) for part in reading.parts}
+    return any(
+        not isinstance(part, ToolCallPart)
+        and part.id is not None
+        and (type(part), part.id) not in now
+        and any(_content(part) == _content(other) for other in reading.parts)
+        for part in before.parts
+    )
+
+
+def _content(part: Part) -> Part:
+    return msgspec.structs.replace(part, id=None)
+
+
 def as_it_is_now(stored: Message, reading: Message, replaced: Container[object]) -> Message:
-    """The edited message as its file has it now, and what the file leaves out or another file adds.
+    """The changed message as its file has it now, and what the file leaves out or another file adds.
 
     Args:
         stored: What is stored of it.
@@ -94,7 +113,7 @@ def _keeps(part: Part, other: Part) -> bool:
         is_text = isinstance(other, TextPart | ReasoningPart)
         # A text that was still streaming when it was first read is the beginning of what it becomes.
         return is_text and part.type == other.type and other.text.startswith(part.text)
-    return msgspec.structs.replace(part, id=None) == msgspec.structs.replace(other, id=None)
+    return _content(part) == _content(other)
 
 
 def _keeps_call(call: ToolCallPart, other: ToolCallPart) -> bool:

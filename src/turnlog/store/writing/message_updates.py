@@ -37,7 +37,7 @@ from turnlog.store.reconcile.merge import (
     merge_records,
     with_later_turn,
 )
-from turnlog.store.reconcile.rewritten import as_it_is_now, is_edited, says_all, set_aside
+from turnlog.store.reconcile.rewritten import as_it_is_now, is_edited, is_renumbered, says_all, set_aside
 from turnlog.store.rows import (
     MESSAGE_COLUMNS,
     MessageFacts,
@@ -105,7 +105,8 @@ class MessageUpdates:
         if place.source_key != source.key or place.generation == source.generation:
             return
         # What another file says too is no leftover: the message is what both say.
-        if not says_all(change.message, known) and not self._is_elsewhere(key, source.key):
+        is_changed = not says_all(change.message, known) or is_renumbered(known, change.message)
+        if is_changed and not self._is_elsewhere(key, source.key):
             placement = place.placement(change.placement.session_id)
             self.rewritten[key] = Rewritten(source, place.generation, placement, known, change.message)
 
@@ -125,13 +126,15 @@ class MessageUpdates:
         """
         left: list[tuple[Rewritten, Message]] = []
         for key, found in self.rewritten.items():
-            if not is_edited(found.before, found.reading):
+            is_new = is_edited(found.before, found.reading)
+            if not is_new and not is_renumbered(found.before, found.reading):
                 continue
             self._transaction.use_source(found.source)
             replaced = {what for _, _, what in found.placement.records}
             change = partial(as_it_is_now, reading=found.reading, replaced=replaced)
             self._update_message(key, found.placement.session_id, change)
-            left.append((found, set_aside(found.before, found.generation)))
+            if is_new:
+                left.append((found, set_aside(found.before, found.generation)))
         self.rewritten.clear()
         return left
 
