@@ -166,6 +166,23 @@ def test_a_compaction_keeps_the_originals_of_what_it_wrote_again(tmp_path: Path)
     ]
 
 
+def test_what_a_compaction_wrote_again_is_shown_when_its_originals_are_gone(tmp_path: Path) -> None:
+    session, place = "20261124_003441_db6051", tmp_path / ".hermes"
+    shutil.copytree(HERMES / "0.19.0/compaction", place)
+    stores = [tmp_path / "store.db", tmp_path / "fresh.db"]
+    sync(stores[0], roots=[place], agents=[Hermes()])
+    with closing(sqlite3.connect(place / "state.db")) as connection, connection:
+        connection.execute("DELETE FROM messages WHERE session_id = ? AND compacted", (session,))
+    shown: list[list[Message]] = []
+    for path in stores:
+        sync(path, roots=[place], agents=[Hermes()])
+        with open_store(path) as store:
+            placed = list(store.messages(f"hermes:{session}"))
+        shown.append([one.message for one in placed if one.membership.fate is Fate.ACTIVE])
+    assert shown[0] == shown[1]
+    assert len(shown[0]) > 2
+
+
 def test_what_was_taken_back_is_rewound_and_a_fork_shares_its_messages(tmp_path: Path) -> None:
     original, fork = "hermes:20261124_003329_02c93d", "hermes:20261124_003423_a36682"
     with synced("0.19.0/undo-and-branch", tmp_path) as store:

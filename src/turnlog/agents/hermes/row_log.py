@@ -68,7 +68,7 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(HermesRowLine).decode
 
 
-def message_id(session: str, number: int) -> str:
+def message_id(session: str, number: int | str) -> str:
     """The id of a message: numbers of rows are unique only in their database."""
     return f"{session}.{number}"
 
@@ -81,8 +81,11 @@ def new_lines(connection: sqlite3.Connection, session: str, log: Iterable[bytes]
     known = b"".join(log).splitlines(keepends=True)
     row = session_row(connection, session) or {}
     own = messages_of(connection, session)
-    # An original may have been deleted since the log was made: what the log says of a copy stays true.
-    origins = _copied_by_fork(connection, row, own) | _origins_in(known)
+    # An original in another session may have been deleted since the log was made: what the log says of a copy stays
+    # true. Where one of this session is gone, the copy is all that is left of it.
+    prefix = message_id(session, "")
+    logged = {number: origin for number, origin in _origins_in(known).items() if not origin.startswith(prefix)}
+    origins = _copied_by_fork(connection, row, own) | logged
     lines = [_line(_header(connection, row))]
     lines += [_line(each) for each in _message_lines(session, own, origins)]
     if lines[: len(known)] != known:
