@@ -64,6 +64,22 @@ def test_a_store_that_saw_parts_come_and_go_equals_a_fresh_one(tmp_path: Path) -
     assert shown(tmp_path / "store.db", database) == before
 
 
+def test_a_version_that_cannot_be_read_does_not_bring_an_earlier_one_back(tmp_path: Path) -> None:
+    """The rows have no later time than before, but for their session."""
+    database = write(tmp_path)
+    recorded = database.read_bytes()
+    before = shown(tmp_path / "store.db", database)
+    changes = (
+        "UPDATE part SET data = json_set(data, '$.text', 'zzz' || (data ->> '$.text')) WHERE data ->> '$.text' != ''",
+        "UPDATE message SET data = json_remove(data, '$.role')",
+    )
+    for statement in changes:
+        change(database, statement, "UPDATE session SET time_updated = time_updated + 1")
+        shown(tmp_path / "store.db", database)
+    database.write_bytes(recorded)
+    assert shown(tmp_path / "store.db", database) == before
+
+
 def test_a_log_with_both_versions_of_a_message_at_one_time_says_the_later(tmp_path: Path) -> None:
     """As versions of turnlog wrote it that gave a line no time of its own: it is read right when it is read again."""
     database = write(tmp_path)

@@ -243,9 +243,10 @@ def _with_time(line: RowVersion, logged: bytes | None) -> tuple[bytes, bool]:
             return same, False
     old, new = _read(before), _read(line)
     contradicts = bool(old.ids - new.ids) or (before.deleted and not line.deleted)
-    if old.at is None or new.at is None:
+    # A version of which nothing can be read has a time too, so that the one after it is later than all before.
+    if old.at is None or (new.at is None and new.steps):
         return now, contradicts or is_mixed(old.steps, new.steps)
-    if new.at > old.at or (new.at == old.at and not is_mixed(old.steps, new.steps)):
+    if new.at is not None and (new.at > old.at or (new.at == old.at and not is_mixed(old.steps, new.steps))):
         return now, contradicts
     return encode_line(_since(line, round(old.at.timestamp() * 1000) + 1)), contradicts
 
@@ -258,9 +259,9 @@ def _since(line: RowVersion, milliseconds: int) -> RowVersion:
 def _read(line: RowVersion) -> _Reading:
     info, parts = list_message(MessageRows(line.key, line.row, line.parts))[1:3]
     parts = parts or [object_of(part) for part in list_of(info.get("parts"))]
-    if info.get("role") not in ("user", "assistant"):
-        return _Reading()
     entry = line.entry or TimelineEntry(position=0)
+    if info.get("role") not in ("user", "assistant"):
+        return _Reading(at=to_datetime(entry.since))
     steps = tuple(read_message(line.key, info, parts, entry, version=None, updated_at=None))
     return _Reading(steps, None if entry.copy_of else to_datetime(entry.since) or updated_at(line, info, parts))
 
