@@ -15,6 +15,7 @@ from support.cli_runner import call
 from support.database_rows import databases_in
 from turnlog.agents import agent
 from turnlog.agents.base import is_database_itself, reads_rows
+from turnlog.server.sample import is_sample_due
 from turnlog.store import open_store
 from turnlog.store.base import SessionFilter
 from turnlog.sync.importing import import_file
@@ -78,6 +79,31 @@ def test_rows_of_no_session_are_reported_until_the_database_is_mended(
     database.write_bytes(before)
     read(name, home)
     assert strays(home) == {}
+
+
+def test_a_deleted_database_has_none_until_it_is_back(home: Path) -> None:
+    database = write("hermes", home)
+    spoil(database, "DELETE FROM sessions WHERE id = (SELECT min(session_id) FROM messages)")
+    data = database.read_bytes()
+    read("hermes", home)
+    expected = strays(home)
+    assert expected
+    database.unlink()
+    read("hermes", home)
+    with open_store(home / "store.db") as store:
+        counted = (store.status().diagnostics, store.diagnostic_counts())
+    assert (strays(home), *counted) == ({}, 0, [])
+    database.write_bytes(data)
+    read("hermes", home)
+    assert strays(home) == expected
+
+
+def test_an_agent_has_run_whose_database_has_nothing_but_such_rows(home: Path) -> None:
+    database = write("hermes", home)
+    spoil(database, "DELETE FROM sessions")
+    assert not is_sample_due(home / "store.db")
+    spoil(database, "DELETE FROM messages")
+    assert is_sample_due(home / "store.db")
 
 
 def test_an_id_that_is_left_out_is_counted_also_behind_a_nul(home: Path) -> None:

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import turnlog
 from turnlog.agents import agents_here, find_sources
-from turnlog.agents.base import SourceKind
+from turnlog.agents.base import Agent, Source, SourceKind, is_database_itself, reads_rows
+from turnlog.errors import SourceError
 from turnlog.store import open_store
 from turnlog.sync.spools import find_spools
 from turnlog.sync.syncer import sync
@@ -66,7 +67,19 @@ def _has_sessions(store_path: Path) -> bool:
 
 
 def has_own_sessions(store_path: Path) -> bool:
-    """Whether any agent has logged a session on this machine, or a hook has reported one."""
+    """Whether any agent has logged a session on this machine, or a hook has reported one.
+
+    A database whose rows belong to no session counts: the user's own store has the diagnostic.
+    """
     kinds = (SourceKind.SESSION, SourceKind.SUBAGENT, SourceKind.HOOKS)
     found = chain(find_spools(store_path), find_sources(agents_here()))
-    return any(source.kind in kinds for _, source in found)
+    return any(source.kind in kinds or _has_strays(agent, source) for agent, source in found)
+
+
+def _has_strays(agent: Agent, source: Source) -> bool:
+    if not (reads_rows(agent, source) and is_database_itself(source)):
+        return False
+    try:
+        return bool(agent.read_rows(source, ()).lines)
+    except (OSError, SourceError):
+        return False

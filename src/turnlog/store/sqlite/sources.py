@@ -42,7 +42,11 @@ _SELECT = (
     " f.problem, f.key FROM sources f"
 )
 
-_DIAGNOSTICS = " FROM sources f JOIN diagnostics d ON d.source_key = f.key AND d.generation = f.generation"
+_DIAGNOSTICS = (
+    " FROM sources f JOIN diagnostics d ON d.source_key = f.key AND d.generation = f.generation"
+    # Records of a deleted log are shown with what was wrong in them. A deleted database or list has no such records.
+    " AND NOT (f.vanished_at IS NOT NULL AND f.kind = 'sidecar' AND f.session_id IS NULL)"
+)
 
 _KIND_ORDER = "CASE f.kind WHEN 'session' THEN 0 WHEN 'subagent' THEN 1 WHEN 'sidecar' THEN 2 ELSE 3 END, f.path"
 
@@ -106,9 +110,8 @@ class SourceQueries(Connections):
     def diagnostic_counts(self, *, limit: int = 40) -> list[DiagnosticCount]:
         with self._snapshot() as connection:
             rows = connection.execute(
-                "SELECT s.agent, d.severity, d.json_path, count(*) FROM diagnostics d"
-                " JOIN sources s ON s.key = d.source_key"
-                " GROUP BY s.agent, d.severity, d.json_path ORDER BY 4 DESC LIMIT ?",
+                f"SELECT f.agent, d.severity, d.json_path, count(*){_DIAGNOSTICS}"
+                " GROUP BY f.agent, d.severity, d.json_path ORDER BY 4 DESC LIMIT ?",
                 (limit,),
             )
             return [DiagnosticCount(*row) for row in rows]
