@@ -32,10 +32,12 @@ class Passes:
     """Replaces `Syncer` and `Watcher`: does what each pass is given, and stops after the last."""
 
     is_complete = True
+    is_new = False
 
     def __init__(self, *passes: Callable[[ReportProgress], SyncSummary]) -> None:
         self.stopped = threading.Event()
         self.reports: list[Report] = []
+        self.done: list[str] = []
         self.rests: list[float] = []
         self.unwatched_folders: list[str] = []
         self.changes: list[WatchResult] = []
@@ -48,10 +50,14 @@ class Passes:
     def __exit__(self, *error: object) -> None:
         """Nothing is open."""
 
+    def has_read(self) -> bool:
+        return not self.is_new
+
     def cover(self) -> None:
-        """Nothing is watched."""
+        self.done.append("cover")
 
     def scan(self, *, on_progress: ReportProgress) -> SyncSummary:
+        self.done.append("scan")
         return self._passes.pop(0)(on_progress)
 
     def warm_up(self) -> None:
@@ -95,6 +101,14 @@ def test_a_pass_says_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     assert passes.reports[-1] == PassEnded(problems=[])
 
 
+def test_the_newest_sessions_of_a_new_store_do_not_wait_for_watches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is written while nothing is watched yet is found by a second scan, and the pass ends after it."""
+    passes = Passes(lambda tell: SyncSummary(changed=3), lambda tell: SyncSummary(changed=1))
+    passes.is_new = True
+    assert passes.run(monkeypatch) == ["PassBegan", "PassEnded"]
+    assert passes.done == ["scan", "cover", "scan"]
+
+
 def test_a_pass_that_fails_is_reported_and_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(on_progress: ReportProgress) -> SyncSummary:
         raise StoreBusyError("somebody else is writing")
@@ -118,6 +132,7 @@ def test_looking_takes_a_small_share_of_the_time(monkeypatch: pytest.MonkeyPatch
         lambda tell: SyncSummary(seconds=10),
     )
     passes.run(monkeypatch)
+    assert passes.done == ["cover", "scan"] * 3
     assert passes.rests == [60, 60, 100]
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -252,3 +254,21 @@ def vocabulary(schemas: dict[str, Any], schema: dict[str, Any]) -> list[Any]:
     if "$ref" in schema:
         return vocabulary(schemas, schemas[schema["$ref"].rpartition("/")[2]])
     return schema["enum"]
+
+
+def test_the_server_describes_itself_as_the_library_does(described: dict[str, Any], library: Path) -> None:
+    """`serve` imports the framework in its own way, in which its models are completed late."""
+    code = (
+        "import json, sys\n"
+        "from pathlib import Path\n"
+        "from turnlog.server.web_framework import importing_web_framework\n"
+        "with importing_web_framework():\n"
+        "    from turnlog.server import create_app\n"
+        "from fastapi.openapi.models import OpenAPI\n"
+        "from pydantic import BaseModel\n"
+        "assert not OpenAPI.__pydantic_complete__\n"
+        "assert type('Own', (BaseModel,), {}).__pydantic_complete__\n"
+        "print(json.dumps(create_app(Path(sys.argv[1])).openapi()))\n"
+    )
+    said = subprocess.run([sys.executable, "-P", "-c", code, str(library)], check=True, capture_output=True, text=True)
+    assert json.loads(said.stdout) == json.loads(json.dumps(described))

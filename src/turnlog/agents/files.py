@@ -276,8 +276,8 @@ def read_regular_file(path: Path | str, limit: int = _LARGEST_SMALL, start: int 
             return b""
         if start:
             os.lseek(descriptor, start, os.SEEK_SET)
-        size = max(0, status.st_size - start)
-        return _read_exactly(descriptor, size if limit < 0 else min(size, limit))
+        size = status.st_size - start
+        return _read_exactly(descriptor, size if limit < 0 or size < limit else limit) if size > 0 else b""
     except OSError:
         return b""
     finally:

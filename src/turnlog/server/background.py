@@ -16,8 +16,17 @@ from typing import Any
 import msgspec
 
 from turnlog.platforms.processes import in_own_group
-from turnlog.server.reports import PassBegan, PassEnded, PassFailed, PassMoved, Report, SessionSought, StoreSaved
-from turnlog.server.responses import SyncProblem, SyncProgress
+from turnlog.server.reports import (
+    PassBegan,
+    PassEnded,
+    PassFailed,
+    PassMoved,
+    Report,
+    SessionSought,
+    StoreSaved,
+    SyncProblem,
+    SyncProgress,
+)
 
 
 class PassProgress:

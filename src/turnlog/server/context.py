@@ -29,7 +29,7 @@ from turnlog.server.hooks import HookReader
 from turnlog.server.items import SessionItems
 from turnlog.server.live import POLL_SECONDS, LiveTopics
 from turnlog.server.prompts import Prompts
-from turnlog.server.responses import SyncProgress
+from turnlog.server.reports import SyncProgress
 from turnlog.store.base import Store
 from turnlog.store.dollars import to_json_number
 from turnlog.store.search.searcher import Searcher

@@ -1,12 +1,39 @@
-"""What the process that syncs says to the server: a line of JSON each."""
+"""What the process that syncs says to the server, a line of JSON each, and what the server makes of it.
+
+Nothing else is imported here: the process is started before the rest of the server is.
+"""
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TypeAlias
 
 import msgspec
 
-from turnlog.server.responses import SyncProblem
+from turnlog.store.values import StoreValue
+
+
+class SyncProblem(StoreValue, frozen=True, kw_only=True):
+    """A file that the last pass could not read."""
+
+    path: str
+    reason: str
+
+
+class SyncProgress(StoreValue, frozen=True, kw_only=True):
+    """How far the background has read the logs."""
+
+    state: str = "off"
+    """`off`, `running`, `waiting` (between two passes) or `failed`."""
+    phase: str | None = None
+    """`find`, `read` or `index`, of the running pass."""
+    done: int = 0
+    total: int = 0
+    passes: int = 0
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    error: str | None = None
+    problems: list[SyncProblem] = []
 
 
 class _Report(msgspec.Struct, frozen=True, kw_only=True, tag_field="report"):

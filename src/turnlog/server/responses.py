@@ -31,6 +31,7 @@ from turnlog.model import (
     Usage,
 )
 from turnlog.replay.events import ReplayEvent
+from turnlog.server.reports import SyncProgress
 from turnlog.store.choices import RunStatus
 from turnlog.store.insights import ContextStep
 from turnlog.store.search.base import SearchField
@@ -597,29 +598,6 @@ class SearchResponse(ResponseBody, frozen=True, kw_only=True):
 
 
 # -- status and changes
-
-
-class SyncProblem(ResponseBody, frozen=True, kw_only=True):
-    """A file that the last pass could not read."""
-
-    path: str
-    reason: str
-
-
-class SyncProgress(ResponseBody, frozen=True, kw_only=True):
-    """How far the background has read the logs."""
-
-    state: str = "off"
-    """`off`, `running`, `waiting` (between two passes) or `failed`."""
-    phase: str | None = None
-    """`find`, `read` or `index`, of the running pass."""
-    done: int = 0
-    total: int = 0
-    passes: int = 0
-    started_at: datetime | None = None
-    ended_at: datetime | None = None
-    error: str | None = None
-    problems: list[SyncProblem] = []
 
 
 class SearchProgress(ResponseBody, frozen=True, kw_only=True):

@@ -9,18 +9,22 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from turnlog.errors import TurnlogError
-from turnlog.garbage_collection import garbage_collection_paused
 from turnlog.hooks.server_socket import ServerSocket
 from turnlog.server import Settings
 from turnlog.server.access import SignInLink, own_token
 from turnlog.server.addresses import bind, is_loopback, page_address
 from turnlog.server.background import Background, PassProgress
+from turnlog.server.web_framework import importing_web_framework
 
 if TYPE_CHECKING:
     from turnlog.server.context import LocalContext
+
+
+_WARM_UP_SECONDS: Final = 1.0
+"""After so long, the first page has been answered."""
 
 
 def serve(
@@ -92,7 +96,7 @@ def serve(
             read_only=read_only,
         )
         # What is imported stays.
-        with garbage_collection_paused():
+        with importing_web_framework():
             from turnlog.server.app import create_app
             from turnlog.server.web_server import WebServer
 
@@ -110,7 +114,9 @@ def serve(
             if own is not None:
                 own.announce()
             announce(link(opened=False).address)
-            threading.Thread(target=_warm_up, daemon=True).start()
+            warm_up = threading.Timer(_WARM_UP_SECONDS, _warm_up)
+            warm_up.daemon = True
+            warm_up.start()
             if open_browser:
                 # In a thread of its own: some browsers keep their caller waiting.
                 threading.Thread(target=open_link, args=(link(opened=True),), daemon=True).start()

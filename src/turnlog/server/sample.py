@@ -16,7 +16,6 @@ from turnlog.agents.base import Agent, Source, SourceKind, is_database_itself, r
 from turnlog.errors import SourceError
 from turnlog.store import open_store
 from turnlog.sync.spools import find_spools
-from turnlog.sync.syncer import sync
 
 LOGS = Path(turnlog.__file__).parent / "sample"
 """The folder of recorded logs; each folder in it is laid out like an agent's home."""
@@ -43,6 +42,9 @@ def ensure_sample(store_path: Path) -> None:
     Raises:
         StoreError: The store cannot be written.
     """
+    # Imported here: there is hardly ever a sample to make, and the server waits for every import.
+    from turnlog.sync.syncer import sync
+
     folder = store_path.parent
     installation = f"{turnlog.__version__} {LOGS}"
     mark = folder / _MADE_FROM

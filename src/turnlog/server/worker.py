@@ -21,8 +21,16 @@ import msgspec
 
 from turnlog.errors import TurnlogError
 from turnlog.platforms.processes import lower_priority
-from turnlog.server.reports import PassBegan, PassEnded, PassFailed, PassMoved, Report, SessionSought, StoreSaved
-from turnlog.server.responses import SyncProblem
+from turnlog.server.reports import (
+    PassBegan,
+    PassEnded,
+    PassFailed,
+    PassMoved,
+    Report,
+    SessionSought,
+    StoreSaved,
+    SyncProblem,
+)
 from turnlog.store.connection import Checkpointer
 from turnlog.store.search.base import search_path
 from turnlog.sync.syncer import Syncer
@@ -120,6 +128,10 @@ def _make_pass(
     syncer: Syncer, seconds: float, watcher: Watcher, teller: _Progress, report: Callable[[Report], None]
 ) -> float:
     """Sync everything; return the seconds until the next complete sync."""
+    if not syncer.has_read():
+        # To watch ten thousand folders takes a third of a second, for which the newest sessions do not wait. The next
+        # scan finds what is written during this one.
+        syncer.scan(on_progress=teller)
     watcher.cover()
     summary = syncer.scan(on_progress=teller)
     problems = [SyncProblem(path=problem.path, reason=problem.reason) for problem in summary.problems]

@@ -161,6 +161,11 @@ def known_paths(connection: sqlite3.Connection) -> set[str]:
     return {path for (path,) in connection.execute("SELECT path FROM sources")}
 
 
+def is_any_known(connection: sqlite3.Connection) -> bool:
+    """Whether any source was ever read, or could not be."""
+    return connection.execute("SELECT 1 FROM sources LIMIT 1").fetchone() is not None
+
+
 def is_any_forgotten(connection: sqlite3.Connection) -> bool:
     """Whether the user has forgotten any session."""
     return connection.execute("SELECT 1 FROM tombstones LIMIT 1").fetchone() is not None

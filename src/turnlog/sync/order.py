@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from turnlog.agents.base import Source
 from turnlog.agents.files import read_regular_file
@@ -60,11 +61,11 @@ def _last_record(path: str, size: int, now: int) -> int:
     """
     for tail in _TAILS:
         data = read_regular_file(path, tail, max(0, size - tail))
-        # Equal times are not turned into numbers twice.
-        usual = sorted({*_USUAL_TIME.findall(data)}, reverse=True)
-        newest = next((moment for text in usual if 0 < (moment := _nanoseconds(text)) <= now), 0)
-        if not newest:
-            times = (_nanoseconds(text, number) for text, number in _TIME.findall(data))
+        # As texts they have the same order, and only one is turned into a number.
+        usual = _USUAL_TIME.findall(data)
+        newest = _nanoseconds(max(usual)) if usual else 0
+        if not 0 < newest <= now:
+            times = [_nanoseconds(text, number) for text, number in _TIME.findall(data)]
             newest = max((moment for moment in times if moment <= now), default=0)
         if newest or tail >= size:
             return newest
@@ -74,7 +75,14 @@ def _last_record(path: str, size: int, now: int) -> int:
 def _nanoseconds(text: bytes, milliseconds: bytes = b"") -> int:
     if milliseconds:
         return int(milliseconds) * 10**6
+    day = _seconds_until(text[:10])
+    return day and (day + 3600 * int(text[11:13]) + 60 * int(text[14:16]) + int(text[17:19])) * 10**9
+
+
+@lru_cache
+def _seconds_until(day: bytes) -> int:
+    """Seconds from 1970 until a day begins; 0 if there is no such day. A year of logs has few, and many times of each."""
     try:
-        return int(datetime.fromisoformat(text.decode()).replace(tzinfo=UTC).timestamp()) * 10**9
+        return int(datetime.fromisoformat(day.decode()).replace(tzinfo=UTC).timestamp())
     except ValueError:
         return 0

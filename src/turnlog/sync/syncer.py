@@ -29,6 +29,7 @@ from turnlog.store.search.indexer import Indexer
 from turnlog.store.sources import (
     Fingerprint,
     is_any_forgotten,
+    is_any_known,
     known_paths,
     known_versions,
     load_known,
@@ -128,6 +129,10 @@ class Syncer:
         if self._indexer is not None:
             self._indexer.close()
         self._connection.close()
+
+    def has_read(self) -> bool:
+        """Whether a pass has ever found a source."""
+        return is_any_known(self._connection)
 
     def scan(
         self, *, roots: Sequence[Path] | None = None, on_progress: Progress = lambda phase, done, total: None
