@@ -81,7 +81,7 @@ def _nanoseconds(text: bytes, milliseconds: bytes = b"") -> int:
 
 @lru_cache
 def _seconds_until(day: bytes) -> int:
-    """Seconds from 1970 until a day begins; 0 if there is no such day. A year of logs has few, and many times of each."""
+    """Seconds from 1970 until a day begins; 0 if there is no such day. There are few, and many times of each."""
     try:
         return int(datetime.fromisoformat(day.decode()).replace(tzinfo=UTC).timestamp())
     except ValueError:
