@@ -16,6 +16,13 @@ FLOWER = "Sonnenblume"
 WITH_SECRETS = [
     ("DB_PASS=@", LETTERS),
     ("PGPASSWORD=@ psql", LETTERS),
+    ("export TOKEN=\\\n@\n", KEY),
+    ("export TOKEN=\\\r\n@\r\n", KEY),
+    ("cd shop\ndocker run \\\n  -e TOKEN=\\\n@ \\\n  shop", KEY),
+    ("deploy --token \\\n    @ shop", KEY),
+    ("curl -u \\\n  bob:@ https://shop.test", KEY),
+    ('curl -H "Authorization: Bearer \\\n@"', KEY),
+    ("printf '\\033[1m'; deploy --token \\\n    @ shop", KEY),
     ('{"body": "{\\"password\\": \\"@\\"}"}', LETTERS),
     ("- name: DB_PASSWORD\n  value: @", LETTERS),
     ("Authorization: Bearer @", "SZbUvoKIwCyefiEz"),

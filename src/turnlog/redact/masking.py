@@ -20,7 +20,7 @@ from turnlog.redact.placeholders import is_generated, is_placeholder, is_random,
 from turnlog.redact.rule import Rule
 from turnlog.redact.rules import RULES
 from turnlog.redact.triggers import Beginning, inside_rules, rules_for, tokens_in, words_in
-from turnlog.redact.views import TextView, cut_run, run_end, unmarked, unwrapped
+from turnlog.redact.views import TextView, continued, cut_run, run_end, unmarked, unwrapped
 
 SHORTEST = 8
 """No rule matches fewer characters."""
@@ -101,8 +101,8 @@ def _kept_secrets_in(text: str) -> tuple[SecretSpan, ...]:
 def _secrets_in(text: str) -> list[SecretSpan]:
     begun = tokens_in(text)
     spans = _find(text, begun)
-    view = unmarked(text)
-    if view is not None:
+    whole = unmarked(text)
+    for view in continued(text) if whole is None else (whole,):
         found = _find(view.text, tokens_in(view.text))
         spans += [SecretSpan(*view.span(span.start, span.end), span.rule) for span in found]
     if len(text) >= SHORTEST_ENCODED:

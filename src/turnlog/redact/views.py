@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections.abc import Iterator
 from typing import NamedTuple
 
 _ESCAPED = r"(?:\x1b|\x9b|\\{1,4}(?:u001[bB]|x1[bB]|033|e))"
@@ -18,7 +19,13 @@ _PERCENT = r"%(?P<code>[2-7][0-9A-Fa-f])"
 _DEEP = r"(?<!\\)(?P<deep>\\{4,64})(?=[nrt\"'])"
 """Backslashes before a sign that was escaped more than twice. The rules know up to three."""
 
-_MARKED = re.compile(rf"{_SEQUENCE}|{_PERCENT}|{_DEEP}")
+_GOES_ON = r"(?:\\\r?\n|(?:\\{3}|\\{6}|\\{12})(?:r\\{1,4})?n)"
+_CONTINUED = rf"(?:(?<![\\ \t]){_GOES_ON}|(?<=[ \t]){_GOES_ON}[ \t]{{0,40}})"
+"""A backslash at the end of a line, behind which a command goes on; also in escaped JSON."""
+
+_CONTINUED_LINES = re.compile(r"(?:^.*(?<!\\)\\\r?\n)+.*", re.MULTILINE)
+
+_MARKED = re.compile(rf"{_SEQUENCE}|{_PERCENT}|{_CONTINUED}|{_DEEP}")
 _HAS_PERCENT = re.compile(_PERCENT)
 _HAS_DEEP = re.compile(_DEEP)
 
@@ -26,9 +33,9 @@ _INSIDE = r"A-Za-z0-9_+/=.~:$!%-"
 _LINE_END = rf"(?:\r?\n|\\{{1,3}}n)[ \t]{{0,8}}(?=[{_INSIDE}])"
 _RUN = re.compile(rf"[{_INSIDE}]{{1,2000}}")
 _CUT_RUN = re.compile(rf"[{_INSIDE}]{{1,2000}}(?:{_LINE_END}[{_INSIDE}]{{1,2000}}){{1,12}}")
-_WRAPPED = re.compile(rf"{_SEQUENCE}|{_PERCENT}|{_DEEP}|(?<=[{_INSIDE}]){_LINE_END}")
+_WRAPPED = re.compile(rf"{_SEQUENCE}|{_PERCENT}|{_CONTINUED}|{_DEEP}|(?<=[{_INSIDE}]){_LINE_END}")
 
-_ESCAPES = ("u001b[", "x1b[", "033[", "\\e[")
+_ESCAPES = ("u001b[", "x1b[", "033[", "\\e[", "\\\\\\n", "\\\\\\r\\n")
 
 
 class TextView(NamedTuple):
@@ -55,13 +62,23 @@ class TextView(NamedTuple):
 
 
 def unmarked(text: str) -> TextView | None:
-    """The text without control sequences, with decoded percent codes, escaped twice at most; None if it is so."""
+    """The text without control sequences and continued lines, with decoded percent codes, escaped twice at most.
+
+    None if it has no such signs; `continued` has the lines that go on.
+    """
     # Most percent signs are those of numbers and formats, and a view is looked through as the text itself was.
     is_marked = "\x1b" in text or "\x9b" in text or ("%" in text and _HAS_PERCENT.search(text) is not None)
     is_marked = is_marked or ("\\\\\\\\" in text and _HAS_DEEP.search(text) is not None)
     if is_marked or ("\\" in text and any(escape in text for escape in _ESCAPES)):
         return _view(text, _MARKED)
     return None
+
+
+def continued(text: str) -> Iterator[TextView]:
+    """Lines that end with a backslash, each joined with those that it goes on in: files of code have many others."""
+    if "\\\n" in text or "\\\r\n" in text:
+        for lines in _CONTINUED_LINES.finditer(text):
+            yield _view(text, _MARKED, *lines.span())
 
 
 def run_end(text: str, start: int) -> int:
@@ -81,10 +98,10 @@ def unwrapped(text: str) -> TextView:
     return _view(text, _WRAPPED)
 
 
-def _view(text: str, cuts: re.Pattern[str]) -> TextView:
+def _view(text: str, cuts: re.Pattern[str], begin: int = 0, stop: int | None = None) -> TextView:
     view = TextView("", [], [], [])
     pieces: list[str] = []
-    length = end = 0
+    length, end, stop = 0, begin, len(text) if stop is None else stop
 
     def add(piece: str, origin: int, size: int) -> None:
         nonlocal length
@@ -95,7 +112,7 @@ def _view(text: str, cuts: re.Pattern[str]) -> TextView:
             pieces.append(piece)
             length += len(piece)
 
-    for match in cuts.finditer(text):
+    for match in cuts.finditer(text, begin, stop):
         add(text[end : match.start()], end, match.start() - end)
         if match["code"] is not None:
             add(chr(int(match["code"], 16)), match.start(), 3)
@@ -103,7 +120,7 @@ def _view(text: str, cuts: re.Pattern[str]) -> TextView:
             kept = _escaped_less(len(match["deep"]))
             add("\\" * kept, match.end() - kept, kept)
         end = match.end()
-    add(text[end:], end, len(text) - end)
+    add(text[end:stop], end, stop - end)
     return view._replace(text="".join(pieces))
 
 
