@@ -169,6 +169,20 @@ def test_nobody_waits_for_ever(home: Path, tmp_path: Path) -> None:
     assert answers == [False]
 
 
+def test_what_no_log_is_of_is_said_at_once() -> None:
+    """Not when the group that is being read is saved, which takes seconds."""
+    answers: list[tuple[str, bool]] = []
+    wanted = WantedSessions(lambda session_id, found: answers.append((session_id, found)))
+    wanted.add("crush:1")
+    with wanted.among([Source(agent="crush", path="/h/crush.db/2", root="/h", session_id="crush:2")]):
+        wanted.add("crush:3")
+        assert answers == [("crush:3", False)]
+        wanted.add("crush:2.a1")
+    wanted.add("crush:4")
+    assert [wanted.take() for _ in range(4)] == ["crush:1", "crush:2.a1", "crush:4", None]
+    assert answers == [("crush:3", False)]
+
+
 @pytest.mark.parametrize(
     ("session_id", "belongs"),
     [

@@ -68,7 +68,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     """The agent's home that contains it. No file outside of it is read for this source."""
     kind: SourceKind = SourceKind.SESSION
     session_id: str | None = None
-    """External id of the session, if the path contains it."""
+    """Id of the session, or of the subagent, if the path or the database says so."""
     project: str | None = None
     """What groups it into a project, if the path or the database says so: the name of a folder, or an id."""
     appendable: bool = True

@@ -209,7 +209,8 @@ class Syncer:
         first, *others = _groups(changed)
         # The newest sessions are there before other processes have started.
         read(first)
-        with self._read_ahead(changed[len(first) :]) as reader.ahead:
+        unread = [item.source for item in changed[len(first) :]]
+        with self._wanted.among(unread), self._read_ahead(changed[len(first) :]) as reader.ahead:
             for group in others:
                 read(group)
         summary.sessions = len(own_sessions(self._connection, sessions))

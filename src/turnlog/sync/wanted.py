@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from queue import Empty, SimpleQueue
 
 from turnlog.agents.base import Source
@@ -15,10 +16,24 @@ class WantedSessions:
         """Call `on_read` with each id once, and whether a source of it was found and read."""
         self._on_read = on_read
         self._waiting: SimpleQueue[str] = SimpleQueue()
+        self._unread: Sequence[Source] | None = None
 
     def add(self, session_id: str) -> None:
-        """Have the sources of this session read next."""
-        self._waiting.put(session_id)
+        """Have the sources of this session read next; where a pass has none of it to read, that is said at once."""
+        unread = self._unread
+        if unread is not None and not any(is_source_of(source, session_id) for source in unread):
+            self.answer(session_id, found=False)
+        else:
+            self._waiting.put(session_id)
+
+    @contextmanager
+    def among(self, unread: Sequence[Source]) -> Generator[None]:
+        """A pass reads these sources while the body of the `with` runs, and no others."""
+        self._unread = unread
+        try:
+            yield
+        finally:
+            self._unread = None
 
     def take(self) -> str | None:
         """The next id; None if nobody waits."""
@@ -47,7 +62,9 @@ def is_source_of(source: Source, session_id: str) -> bool:
     if source.agent != agent or not external_id:
         return False
     parent = external_id.partition(".")[0]
-    return source.session_id in (external_id, parent) or (len(parent) >= _SAFE_LENGTH and parent in source.path)
+    return source.session_id in (session_id, f"{agent}:{parent}") or (
+        len(parent) >= _SAFE_LENGTH and parent in source.path
+    )
 
 
 _SAFE_LENGTH = 8
