@@ -51,6 +51,7 @@ def test_a_browser_whose_link_has_ended_is_told_so_however_often_it_asks(new_hub
     assert guesses == [401] * (MOST_FAILURES - 1) + [429] * 2
     said = page_of(new_hub.client("tlp_20"), "/shared", 429, "Too many requests")
     assert "Too many requests: wait" in said
+    assert new_hub.client("tlp_20").get("/hub/pages/page.css").status_code == 200
     # Who has guessed nothing is answered all the same, and so is the guest.
     assert new_hub.client().get("/sign-in", headers=HTML).status_code == 200
     assert guest.get("/shared", headers=HTML).status_code == 200

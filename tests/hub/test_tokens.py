@@ -270,6 +270,17 @@ def test_refusals_name_the_field_or_the_scope_in_plain_words(new_hub: Hub) -> No
     assert (refused.status_code, refused.json()["error"]["message"]) == (403, "this takes the scope admin")
 
 
+def test_whose_token_has_ended_is_told_so_as_whoever_made_one_up(new_hub: Hub) -> None:
+    olga = new_hub.browser("Olga", "owner")
+    ended = token(olga, "read", days=1)
+    new_hub.row("UPDATE turnlog.secrets SET expires_at = 1 WHERE id = %s RETURNING 1", ended["id"])
+    for secret in (ended["token"], "tlp_madeup"):
+        refused = new_hub.client(secret).get("/api/sessions")
+        assert (refused.status_code, refused.headers["WWW-Authenticate"]) == (401, "Bearer")
+        assert refused.json()["error"]["message"] == "the token is wrong, has ended or was revoked"
+    assert new_hub.client().get("/api/sessions").json()["error"]["message"] == "sign in, or send a token"
+
+
 def test_where_a_role_is_missing_the_role_is_named(new_hub: Hub) -> None:
     browsers = {role: new_hub.browser(role.title(), role) for role in ROLES}
     session = save_session(browsers["owner"], "a", "a hat")

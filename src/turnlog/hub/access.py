@@ -48,8 +48,11 @@ _COOKIES: Final[dict[str, tuple[Kind, ...]]] = {BROWSER_COOKIE: ("browser",), LI
 
 _SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
-_OF_NOBODY: Final = frozenset({"/healthz", "/readyz"})
-"""Answered alike whoever asks: to know who it is takes the database, which may not be there."""
+_OF_NOBODY: Final = ("/healthz", "/readyz", "/hub/pages/")
+"""Answered alike whoever asks: to know who it is takes the database, which may not be there.
+
+A browser that has shown too many wrong secrets is told so on a page, which needs its style.
+"""
 
 _BURST_SECONDS: Final = 4.0
 
@@ -126,7 +129,7 @@ class Access:
 
     async def _know(self, scope: Scope, headers: Headers, peer: str) -> tuple[Refusal | None, dict[str, str]]:
         """Put the caller into the scope; why there is none, where one is needed."""
-        if scope["path"] in _OF_NOBODY:
+        if scope["path"].startswith(_OF_NOBODY):
             wait = self._rates.take(scope[CLIENT])
             return _too_many(wait) if wait else (None, {})
         caller, is_browser = await run_in_threadpool(self._caller, scope, headers, peer)
@@ -137,7 +140,7 @@ class Access:
             shown = _shown(scope, headers)
             if shown and (wait := self._wrong_secrets.take(scope[CLIENT], shown)):
                 return _too_many(wait)
-            return _refuse_nobody(scope)
+            return _refuse_nobody(scope, has_token=bool(bearer(headers)))
         if is_browser and scope["method"] not in _SAFE and CSRF_HEADER not in headers:
             return Refusal(403, "forbidden", f"a browser must send the header {CSRF_HEADER}"), {}
         if _is_data(scope) and (refused := _refuse(scope, caller)):
@@ -181,7 +184,7 @@ def _is_data(scope: Scope) -> bool:
     return is_below_api(scope) or scope["path"].startswith("/hub/")
 
 
-def _refuse_nobody(scope: Scope) -> tuple[Refusal | None, dict[str, str]]:
+def _refuse_nobody(scope: Scope, *, has_token: bool) -> tuple[Refusal | None, dict[str, str]]:
     """Why nobody may ask this; None for what anybody may."""
     if not _is_data(scope) or scopes.need_of(_method(scope), scope["path"]) == scopes.ANYBODY:
         return None, {}
@@ -189,7 +192,9 @@ def _refuse_nobody(scope: Scope) -> tuple[Refusal | None, dict[str, str]]:
     # Whoever came by a link cannot sign in: the page of links says that it has ended.
     page = "/shared" if LINK_COOKIE in cookies and BROWSER_COOKIE not in cookies else "/sign-in"
     where = {SIGN_IN_HEADER: page} if is_below_api(scope) else {}
-    return Refusal(401, "unauthorized", "sign in, or send a token"), {"WWW-Authenticate": "Bearer", **where}
+    # Nothing is said of whether there ever was such a token.
+    reason = "the token is wrong, has ended or was revoked" if has_token else "sign in, or send a token"
+    return Refusal(401, "unauthorized", reason), {"WWW-Authenticate": "Bearer", **where}
 
 
 def _refuse(scope: Scope, caller: Caller) -> Refusal | None:
