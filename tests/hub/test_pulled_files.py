@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import tarfile
 import tracemalloc
@@ -13,6 +12,7 @@ import pytest
 
 from support.agent_cases import CASES
 from support.cli_runner import call
+from support.pulled_logs import packed_of, pulled
 from turnlog.agents import agent
 from turnlog.errors import NotFoundError, StoreError
 from turnlog.hub.machine import pulling
@@ -24,20 +24,6 @@ from turnlog.store.base import SessionFilter
 from turnlog.sync.syncer import sync
 
 LINE = b'{"type":"user","uuid":"u1","sessionId":"s1","message":{"role":"user","content":"hi"},"hooks":{}}\n'
-
-
-def packed_of(*files: tuple[str, bytes], mtime: float = 0) -> bytes:
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive:
-        for name, data in files:
-            member = tarfile.TarInfo(name)
-            member.size, member.mtime = len(data), mtime
-            archive.addfile(member, io.BytesIO(data))
-    return zstd.compress(packed.getvalue())
-
-
-def pulled(*files: tuple[str, bytes], mtime: float = 0) -> PulledLogs:
-    return PulledLogs(packed_of(*files, mtime=mtime))
 
 
 SETTINGS = (

@@ -298,6 +298,14 @@ class Agent(ABC):
     def fold(self, source: Source, state: bytes | None = None) -> Fold:
         """A fold for `source`, at its start or at the point where `state` was taken."""
 
+    def obeys(self, source: Source) -> bool:
+        """Whether the agent runs a file beside a log, or lets it say what needs no permission.
+
+        Such a file is not written where others may have sent it (`turnlog hub pull`). It is at the source's path.
+        """
+        del source
+        return False
+
     @abstractmethod
     def structured_result(self, record: bytes, tool_call_id: str) -> msgspec.Raw | None:
         """The agent's own JSON of a result, from the archived record that contains it; None if it has none."""

@@ -155,6 +155,12 @@ class ClaudeCode(Agent):
 
         return ClaudeCodeFold(source, state)
 
+    def obeys(self, source: Source) -> bool:
+        """Scripts of workflows, and files among outputs that would be read as instructions."""
+        from turnlog.agents.claude_code.sources import is_obeyed
+
+        return is_obeyed(source.path)
+
     def structured_result(self, record: bytes, tool_call_id: str) -> msgspec.Raw | None:
         """`toolUseResult` of the record that contains the call's result; None if that record has none."""
         from turnlog.agents.claude_code.tool_results import structured_result

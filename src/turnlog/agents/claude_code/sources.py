@@ -141,6 +141,20 @@ def subagent_source(path: str, parent: str, root: str) -> Source | None:
     return _source(path, root, kind, f"{parent}.{match['id']}")
 
 
+def is_obeyed(path: str) -> bool:
+    """Whether Claude Code would run a file of a session's folder, or read it as instructions, judged by its place."""
+    folder, name = PurePath(path).parent.name, PurePath(path).name
+    if folder == "tool-results":
+        return name.startswith(".") or name.lower() in _INSTRUCTIONS
+    return folder == "scripts" or (folder == "workflows" and _RUN_FILE.fullmatch(name) is None)
+
+
+_INSTRUCTIONS = frozenset({"agents.md", "claude.md", "claude.local.md"})
+
+_RUN_FILE = re.compile(r"[\w-]+\.json")
+"""What a run of a workflow was; its script is another file."""
+
+
 def agent_id_in(path: str) -> str | None:
     """The subagent's id in a file's name; None if there is none."""
     match = _AGENT_FILE.fullmatch(PurePath(path).name)

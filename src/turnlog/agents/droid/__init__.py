@@ -116,6 +116,14 @@ class Droid(Agent):
 
         return DroidFold(source, state)
 
+    def obeys(self, source: Source) -> bool:
+        """Settings of a session, unless they are known to allow little without asking."""
+        if source.kind is not SourceKind.SIDECAR:
+            return False
+        from turnlog.agents.droid.sidecars import allow_little
+
+        return not allow_little(Path(source.path))
+
     def structured_result(self, record: bytes, tool_call_id: str) -> msgspec.Raw | None:
         """The object that the text of a result is, such as the changed lines of an edit."""
         from turnlog.agents.droid.contents import structured_result

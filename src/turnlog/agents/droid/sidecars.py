@@ -6,6 +6,9 @@ belong to is unknown.
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any, Final, Literal
+
 import msgspec
 
 from turnlog.agents.base import Source
@@ -40,6 +43,44 @@ class DroidSettings(msgspec.Struct, rename="camel", gc=False):
     autonomy_level: str | None = None
     interaction_mode: str | None = None
     archived_at: str | None = None
+
+
+class _HarmlessSettings(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    """Settings with which Droid edits files and reads without asking, and no more (0.215.0)."""
+
+    autonomy_level: Literal["off", "low"] = "off"
+    autonomy_mode: Literal["normal", "spec", "auto-low"] = "normal"
+    interaction_mode: Literal["auto", "spec"] = "auto"
+    tool_execution_mode: Literal["direct_only"] = "direct_only"
+    allow_subagents_in_scripts: bool = False
+    archived_at: Any = None
+    assistant_active_time_ms: Any = None
+    child_inclusive_token_usage_by_session_id: Any = None
+    compaction_threshold_check_enabled: Any = None
+    inclusive_token_usage: Any = None
+    last_call_token_usage: Any = None
+    model: Any = None
+    provider_lock: Any = None
+    provider_lock_timestamp: Any = None
+    reasoning_effort: Any = None
+    tags: Any = None
+    token_usage: Any = None
+
+
+_LARGEST: Final = 1 << 20
+
+
+def allow_little(path: Path) -> bool:
+    """Whether the settings at a path are known to give Droid no more rights than to edit files.
+
+    A field that may give some, or that is not known, is taken for one that does.
+    """
+    try:
+        with path.open("rb") as file:
+            settings = msgspec.json.decode(file.read(_LARGEST), type=_HarmlessSettings)
+    except (OSError, ValueError, RecursionError, msgspec.MsgspecError):
+        return False
+    return not settings.allow_subagents_in_scripts
 
 
 class DroidSidecarFold(SidecarFold[DroidSettings]):

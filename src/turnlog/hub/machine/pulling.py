@@ -10,14 +10,14 @@ import shutil
 import tarfile
 import tempfile
 import weakref
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from pathlib import Path, PurePosixPath
 from typing import IO, Final, NamedTuple, cast
 
 import msgspec
 
 from turnlog.agents import agents, find_sources
-from turnlog.agents.base import Agent, RowAgent
+from turnlog.agents.base import Agent, RowAgent, Source, SourceKind
 from turnlog.atomic_files import make_folders
 from turnlog.errors import ConflictError, NotFoundError, StoreError
 from turnlog.hub.sync.wire import MISSING_LOGS
@@ -30,6 +30,12 @@ MOST_UNPACKED: Final = 4 << 30
 
 MOST_OF_HEADERS: Final = 64 << 20
 """Bytes of what says which files there are, for some 25,000 of them."""
+
+OBEYED: Final = "its agent would run it or obey it, and others may have written it"
+ALONE: Final = "the log of its session does not come with it"
+
+_BESIDE: Final = (SourceKind.SIDECAR, SourceKind.SPILL)
+"""Kinds of files that are beside a log."""
 
 _PIECE: Final = 1 << 20
 
@@ -85,8 +91,10 @@ class PulledLogs:
 
     def __init__(self, packed: bytes) -> None:
         """Raises StoreError for an archive that is none, leads out of a folder or is larger than `MOST_UNPACKED`."""
-        self._folder = Path(tempfile.mkdtemp(prefix="turnlog-pulled-"))
-        weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+        self._above = Path(tempfile.mkdtemp(prefix="turnlog-pulled-"))
+        weakref.finalize(self, shutil.rmtree, self._above, ignore_errors=True)
+        self._folder = self._above / "files"
+        self._folder.mkdir()
         self._files: list[_PulledFile] = []
         try:
             with tempfile.TemporaryFile() as unpacked:
@@ -121,20 +129,33 @@ class PulledLogs:
         """Raise NoLogError if a file is in no place where the agent keeps logs.
 
         Whoever shares a session, and the hub, choose the names of its files: a home also has settings, whose hooks the
-        agent would run. An agent without a home, such as a service whose exports are imported, has none.
+        agent would run. An agent without a home, such as a service whose exports are imported, has none. What is kept
+        beside a log is left out, and is among `missing`, if the agent would obey it, or without its session's log.
         """
         if agent.homes is None:
             return
-        home = self._folder
-        logs = {source.path for _, source in find_sources([agent], [home])}
-        others = [
-            path
-            for path, *_ in self._files
-            if str(home / path) not in logs
-            and not (isinstance(agent, RowAgent) and any(agent.sources_at(home / path, home)))
-        ]
-        if others:
-            raise NoLogError(f"the hub sends something that is no log of {agent.display_name}: {others[0]}")
+        home = self._move_below(home_of(agent))
+        found = {source.path: source for _, source in find_sources([agent], [home])}
+        logs = _sessions_of(found.values())
+        left_out: list[MissingLog] = []
+        for path, *_ in self._files:
+            sources = _sources_of(agent, found, home, home / path)
+            if not sources:
+                raise NoLogError(f"the hub sends something that is no log of {agent.display_name}: {path}")
+            reason = _reason_against(agent, sources, logs)
+            if reason is not None:
+                left_out.append(MissingLog(str(path), reason))
+        out = {each.path for each in left_out}
+        self._files = [file for file in self._files if str(file.path) not in out]
+        self.missing = (*self.missing, *left_out)
+
+    def _move_below(self, home: Path) -> Path:
+        """Of programs with the same files, each looks only into homes that are called like its own."""
+        named = self._above.joinpath("homes", *home.absolute().parts[1:])
+        if self._folder != named:
+            named.parent.mkdir(parents=True, exist_ok=True)
+            self._folder = self._folder.rename(named)
+        return named
 
     def write(self, to: Path) -> Iterator[tuple[Path, int]]:
         """Write the files below a folder and return each with its size; only the user can read them.
@@ -156,6 +177,32 @@ class PulledLogs:
             except OSError as error:
                 raise StoreError(f"{error.filename or target}: {error.strerror}") from error
             yield target, size
+
+
+def _sources_of(agent: Agent, found: Mapping[str, Source], home: Path, path: Path) -> list[Source]:
+    """The sources of a home to which a file belongs: none if the agent does not look for it there."""
+    if str(path) in found:
+        return [found[str(path)]]
+    if not isinstance(agent, RowAgent):
+        return []
+    return [found[each.path] for each in agent.sources_at(path, home) if each.path in found]
+
+
+def _sessions_of(sources: Collection[Source]) -> set[str] | None:
+    """The sessions whose logs are among these; None where the place of a log does not say whose it is."""
+    if any(source.kind is SourceKind.SESSION and source.session_id is None for source in sources):
+        return None
+    return {source.session_id for source in sources if source.kind not in _BESIDE and source.session_id is not None}
+
+
+def _reason_against(agent: Agent, sources: Sequence[Source], logs: Set[str] | None) -> str | None:
+    """Why a file that belongs to these sources is not written; `logs` are the sessions whose logs come with it."""
+    beside = [source for source in sources if source.kind in _BESIDE]
+    if any(map(agent.obeys, beside)):
+        return OBEYED
+    sessions = {source.session_id for source in beside}
+    is_alone = logs is not None and len(beside) == len(sources) and None not in sessions and not sessions & logs
+    return ALONE if is_alone else None
 
 
 class _PulledFile(NamedTuple):
