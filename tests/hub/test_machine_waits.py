@@ -9,6 +9,7 @@ import socket
 import ssl
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -17,6 +18,7 @@ from typing import TypeAlias
 import pytest
 
 from support.cli_runner import call
+from support.toy_store import ToyStore
 from turnlog.errors import StoreBusyError, StoreError
 from turnlog.hub.blobs import NO_BLOBS
 from turnlog.hub.machine import client as machine_client
@@ -112,6 +114,25 @@ def test_each_cause_of_waiting_is_said_once_with_how_long(monkeypatch: pytest.Mo
         f"the hub {url} cannot do this now: {NO_BLOBS}; tried again for 60 seconds",
         f"the hub {url} cannot do this now: too many requests: wait 3 seconds; tried again for 45 seconds",
     ]
+
+
+@pytest.mark.parametrize(
+    "command", [("hub", "push", "--no-sync"), ("why", "--hub", "https://github.com/ada/shop/pull/3")]
+)
+def test_commands_say_why_they_wait(command: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(_: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(machine_client, "HubClient", partial(HubClient, sleep=interrupt))
+    with ToyStore(tmp_path) as toy:
+        toy.add("s.log", b'{"kind":"text","id":"u1","message":"u1","role":"user","text":"hello"}\n')
+    with hub_that(not_now("the database does not answer")) as url:
+        with MachineState(toy.path) as state:
+            state.connect(HubConnection(url, "token", "1", "ana", "laptop"))
+        said = call(*command, "--store", str(toy.path)).output
+    assert (
+        f"turnlog: the hub {url} cannot do this now: the database does not answer; tried again for 60 seconds" in said
+    )
 
 
 def test_what_the_hub_has_said_is_the_reason_also_if_it_closes_at_last(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ import click
 from turnlog.cli import formatting
 from turnlog.cli.fresh_store import fresh_store_option, open_fresh, open_searcher
 from turnlog.cli.options import examples, iter_sessions, json_option
-from turnlog.cli.terminal import Column, dim, write_json, write_table
+from turnlog.cli.terminal import Column, dim, write_json, write_note, write_table
 from turnlog.plain_text import one_line, plain
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def _on_hub(subject: str, folder: Path | None, store_path: Path) -> tuple[Commit
 
     with MachineState(store_path) as state:
         connection = state.connection()
-    with HubClient(connection.url, connection.token) as client:
+    with HubClient(connection.url, connection.token, announce=lambda text: write_note(f"turnlog: {text}")) as client:
         history = HubHistory(client)
         origin = find_origin(subject, history, history, base=Path.cwd(), clone=folder)
     return origin, f"No session that {connection.url} shows to you made or wrote it."
