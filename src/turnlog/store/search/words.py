@@ -34,10 +34,23 @@ CJK = (
 
 _PRIVATE = "\ue000-\uf8ff\U000f0000-\U0010ffff"
 
-_CJK_RUN = re.compile(f"[{CJK}]+")
-_FOREIGN = re.compile(f"[{CJK}]+|[{_PRIVATE}]+|[^\\w\0-\uffff]+")
-"""Characters that are changed: CJK, private use, and symbols of the upper planes (most emoji)."""
-_PIECE = re.compile(f"[{CJK}]+|[^\\W_{CJK}{_PRIVATE}]+")
+# To compile one of these takes 5 ms, for which the server's first answer need not wait.
+
+
+@cache
+def _cjk_run() -> re.Pattern[str]:
+    return re.compile(f"[{CJK}]+")
+
+
+@cache
+def _foreign() -> re.Pattern[str]:
+    """Characters that are changed: CJK, private use, and symbols of the upper planes (most emoji)."""
+    return re.compile(f"[{CJK}]+|[{_PRIVATE}]+|[^\\w\0-\uffff]+")
+
+
+@cache
+def _piece() -> re.Pattern[str]:
+    return re.compile(f"[{CJK}]+|[^\\W_{CJK}{_PRIVATE}]+")
 
 
 HIDDEN = f"[\xad{UNSEEN}](?<![{JOINED_SCRIPTS}][\u200c\u200d])"
@@ -80,7 +93,7 @@ def _base_letters() -> Mapping[str, str]:
 
 _FOREIGN_BYTES = {0xE1, *range(0xE3, 0xF5)}
 _PLAIN_BYTES = bytes(set(range(256)) - _FOREIGN_BYTES)
-"""UTF-8 lead bytes that begin no character of `_FOREIGN` (arrows, dashes and box drawing begin with E2)."""
+"""UTF-8 lead bytes that begin no character of `_foreign` (arrows, dashes and box drawing begin with E2)."""
 _UNCHANGED_BYTES = bytes(set(range(256)) - _FOREIGN_BYTES - {*range(0xCD, 0xD5), *range(0xD8, 0xDC)})
 """Those that begin none of `_base_letters` either."""
 
@@ -105,7 +118,7 @@ def to_index_text(data: bytes) -> bytes:
     is_foreign = bool(data.translate(None, _PLAIN_BYTES))
     text = _without_accents(composed(data.decode("utf-8", "replace")))
     if is_foreign:
-        text = _FOREIGN.sub(_cut_foreign, text)
+        text = _foreign().sub(_cut_foreign, text)
     return text.encode("utf-8", "replace")
 
 
@@ -143,7 +156,7 @@ def _may_have_hidden(data: bytes) -> bool:
 
 def pieces(text: str) -> list[str]:
     """The words of a query's term, in order; a run of CJK is one piece."""
-    return _PIECE.findall(_without_accents(composed(text)))
+    return _piece().findall(_without_accents(composed(text)))
 
 
 def composed(text: str) -> str:
@@ -171,7 +184,7 @@ def _without_accents(text: str) -> str:
 
 def is_cjk(piece: str) -> bool:
     """Whether a piece is a run of CJK."""
-    return _CJK_RUN.match(piece) is not None
+    return _cjk_run().match(piece) is not None
 
 
 def split_cjk(run: str) -> list[str]:
