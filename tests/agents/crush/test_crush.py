@@ -157,6 +157,21 @@ def test_an_answer_that_grows_is_read_again(project: Path, tmp_path: Path) -> No
         assert blocks(active[-1].message) == [("text", "It is there again.")]
 
 
+def test_parts_behind_one_that_is_cut_out_stay_once(project: Path, tmp_path: Path) -> None:
+    """What was cut out stays too, because turnlog has read it."""
+    rows = json.loads((TOUR / "crush.json").read_text())["messages"]
+    row = next(one for one in rows if one["parts"][0]["type"] == "reasoning")
+    shown: list[list[tuple[str, str]]] = []
+    for parts in (row["parts"], row["parts"][1:]):
+        write_rows(project / ".crush", {"messages": [row | {"parts": parts, "updated_at": row["updated_at"] + 1}]})
+        sync(tmp_path / "store.db", roots=[project], agents=[AGENT])
+        with open_store(tmp_path / "store.db") as store:
+            shown += [
+                sorted(blocks(one.message)) for one in store.messages(f"crush:{MAIN}") if one.message.id == row["id"]
+            ]
+    assert shown[0] == shown[1]
+
+
 def rows_in(database: Path) -> dict[str, list[dict[str, Any]]]:
     with closing(sqlite3.connect(database)) as connection:
         connection.row_factory = sqlite3.Row
