@@ -103,6 +103,20 @@ def test_every_life_of_a_rewritten_file_is_read_again(home: Path, store: Path) -
     assert differences(said(store), before) == []
 
 
+def test_a_message_that_goes_on_in_a_later_turn_stays_in_its_own(home: Path, store: Path) -> None:
+    """Also where a copy of its log grows."""
+    begun = prompt("m1") + prompt("m2")
+    whole = begun + line(kind="text", id="r-late", message="m1", block=7, text="by the way", copied=True)
+    (home / "backup").mkdir()
+    for name, content in (("backup/s.log", whole), ("s.log", begun), ("s.log", whole)):
+        (home / name).write_bytes(content)
+        sync(store, roots=[home], agents=[ToyAgent()])
+    assert ask(store, "SELECT group_concat(turn) FROM memberships") == "1,2"
+    before = said(store)
+    rebuild(store, agents=[ToyAgent()])
+    assert differences(said(store), before) == []
+
+
 def test_a_better_parser_says_more(home: Path, store: Path) -> None:
     (home / "s.log").write_bytes(prompt("m1") + b"what the old one could not read\n")
 

@@ -334,7 +334,8 @@ class MessageUpdates:
 
         Offsets in two files do not mix, so only places in one generation of one file are merged. Of two files or
         generations, the place from the source that `Transaction.outranks` the other is used. An export from which
-        somebody cut the beginning counts fewer turns than another one: of two such files the larger number counts.
+        somebody cut the beginning counts fewer turns than another one: of two such files the larger number counts. A
+        message may go on in a later turn, but its first record decides.
         """
         stored = known.placement(placement.session_id)
         here, there = (
@@ -346,7 +347,12 @@ class MessageUpdates:
         else:
             is_better = self._transaction.outranks(known.source_key, known.generation, placement.session_id)
             merged, origin = (placement, here) if is_better else (stored, there)
-            if self._transaction.counts_alike(known.source_key, placement.session_id):
+            goes_on = (
+                bool(placement.record_ids)
+                and stored.record_ids[:1] != ()
+                and (stored.record_ids[0] not in placement.record_ids)
+            )
+            if not goes_on and self._transaction.counts_alike(known.source_key, placement.session_id):
                 merged = with_later_turn(merged, stored, placement)
         fate, cause = merged.fate, merged.fate_cause
         # The fate that followed from the tree is kept until fates are recomputed.
