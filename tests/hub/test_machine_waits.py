@@ -241,6 +241,14 @@ def test_odd_answers_while_pushing_are_errors(body: bytes) -> None:
                 ask()
 
 
+@pytest.mark.parametrize("field", ['"interval": "soon"', '"interval": null', '"expires_in": []', '"user_code": 7'])
+def test_an_odd_code_for_a_machine_is_an_error(field: str) -> None:
+    rest = b'{"user_code": "A-B", "verification_uri": "http://h", "device_code": "d", ' + field.encode() + b"}"
+    refused = pytest.raises(StoreError, match=r"^the hub answers with something else than was asked for")
+    with hub_that(sends(rest)) as url, HubClient(url, seconds=0) as client, refused:
+        client.begin_device("laptop", "linux")
+
+
 def test_all_missing_contents_are_asked_for_also_of_a_hub_that_knows_no_pages() -> None:
     first, second = [f"{number:064x}" for number in (1, 2)], [f"{number:064x}" for number in (3, 4)]
 

@@ -10,7 +10,7 @@ from collections.abc import Collection
 from contextlib import ExitStack
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -25,7 +25,7 @@ from turnlog.plain_text import one_line, plain
 if TYPE_CHECKING:
     from turnlog.cli.documents import HubBudgetDocument, HubPushDocument, HubStatusDocument
     from turnlog.hub.budgets import TeamBudget
-    from turnlog.hub.machine.client import HubClient
+    from turnlog.hub.machine.client import DeviceCode, HubClient
     from turnlog.hub.machine.outgoing import Outgoing
     from turnlog.hub.machine.pusher import PushReport
     from turnlog.hub.machine.state import MachineState
@@ -49,8 +49,7 @@ def connect(url: str, name: str | None, store_path: Path) -> None:
     with HubClient(url, announce=_announce) as client:
         name = name or platform.node() or "machine"
         device = client.begin_device(name, platform.system().lower())
-        code = plain(str(device["user_code"]))
-        click.echo(f"Open {plain(str(device['verification_uri']))} and enter this code: {code}")
+        click.echo(f"Open {plain(device['verification_uri'])} and enter this code: {plain(device['user_code'])}")
         joined = _wait(client, device)
     connection = HubConnection(
         client.url,
@@ -71,18 +70,22 @@ def connect(url: str, name: str | None, store_path: Path) -> None:
     click.echo("`turnlog hub push` shows what would leave this machine, and sends it.", err=True)
 
 
+_LONGEST_PAUSE: Final = 60.0
+"""Seconds between two questions, whatever a hub asks for."""
+
+
 def _announce(text: str) -> None:
     """Say why a request waits."""
     click.echo(f"turnlog: {one_line(text)}", err=True)
 
 
-def _wait(client: HubClient, device: dict[str, object]) -> dict[str, object]:
+def _wait(client: HubClient, device: DeviceCode) -> dict[str, object]:
     """The token, once a person has said yes."""
-    pause = float(str(device.get("interval", 5)))
-    until = time.monotonic() + float(str(device.get("expires_in", 900)))
+    pause = max(0.0, min(device.get("interval", 5.0), _LONGEST_PAUSE))
+    until = time.monotonic() + device.get("expires_in", 900.0)
     while time.monotonic() < until:
         time.sleep(pause)
-        answer = client.poll_device(str(device["device_code"]))
+        answer = client.poll_device(device["device_code"])
         if not isinstance(answer, str):
             return answer
         if answer == "slow_down":

@@ -120,6 +120,18 @@ class _Answer(NamedTuple):
             raise StoreError("the hub answers with something that is no JSON") from error
 
 
+class DeviceCode(TypedDict, total=False):
+    """A code that a person enters in a browser, so that a machine may join."""
+
+    user_code: Required[str]
+    verification_uri: Required[str]
+    device_code: Required[str]
+    interval: float
+    """Seconds between two questions whether somebody has said yes."""
+    expires_in: float
+    """Seconds."""
+
+
 class _Progress(TypedDict):
     position: FeedPosition
     generation: int
@@ -206,16 +218,16 @@ class HubClient:
 
     # -- joining
 
-    def begin_device(self, machine: str, platform: str) -> dict[str, Any]:
+    def begin_device(self, machine: str, platform: str) -> DeviceCode:
         """Ask for a code that a person enters in a browser. Raises NotAHubError if something else answers."""
         body = json.dumps({"machine": machine, "platform": platform}).encode()
         answer = self._request("POST", "/hub/v1/device", body, kind=_JSON)
         if answer.status in _NO_HUB:
             raise NotAHubError(f"{self.url} is not a hub ({answer.status}): a hub is run with `turnlog hub serve`")
         begun = self._checked(answer).read(dict[str, Any])
-        if not {"user_code", "verification_uri", "device_code"} <= begun.keys():
+        if not DeviceCode.__required_keys__ <= begun.keys():
             raise NotAHubError(f"{self.url} is not a hub: a hub is run with `turnlog hub serve`")
-        return begun
+        return answer.read(DeviceCode)
 
     def poll_device(self, device_code: str) -> dict[str, Any] | str:
         """The token, or why there is none (yet): `authorization_pending`, `slow_down` and so on."""
