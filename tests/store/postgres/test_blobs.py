@@ -210,3 +210,18 @@ def test_bytes_beside_a_content_that_is_in_the_database_go(place: Place) -> None
     assert (place.files(), place.garbage()) == ([], 0)
     assert place.is_whole("ana")
     assert place.is_whole("ben")
+
+
+def test_a_second_save_of_the_same_bytes_leaves_the_mark_to_who_forgets_them(place: Place) -> None:
+    place.send(ANA)
+    place.save(ANA)
+    # The second one was announced while the first was under way.
+    with psycopg.connect(place.store.url) as connection:
+        connection.execute(
+            "INSERT INTO turnlog.blob_garbage (team_key, sha256) VALUES (%s, %s)",
+            (place.store.team, bytes.fromhex(SHA256)),
+        )
+    place.save(ANA)
+    assert place.garbage() == 1
+    place.tidy()
+    assert (place.is_whole("ana"), place.files(), place.garbage()) == (True, [SHA256], 0)

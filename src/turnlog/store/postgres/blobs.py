@@ -73,14 +73,17 @@ def save_outside(
 
     Raises NotFoundError if no message of this owner refers to them.
     """
-    if _has_claims(connection, owner, sha256):
-        # Whoever deletes these bytes has locked this row: they are written after that, and stay.
-        row = (connection.team, bytes.fromhex(sha256))
-        if not connection.read(f"SELECT 1 FROM {_GARBAGE} AND sha256 = $2 FOR UPDATE", row):
-            return False
-        keep(data)
-        # Others delete blobs meanwhile. It may take seconds until here, for which nobody has to wait.
-        connection.wait_for_writers()
+    if not _has_claims(connection, owner, sha256):
+        # Also if it is named here now: who forgets it just then relies on the mark.
+        claimed_size(connection, owner, sha256)
+        return True
+    # Whoever deletes these bytes has locked this row: they are written after that, and stay.
+    row = (connection.team, bytes.fromhex(sha256))
+    if not connection.read(f"SELECT 1 FROM {_GARBAGE} AND sha256 = $2 FOR UPDATE", row):
+        return False
+    keep(data)
+    # Others delete blobs meanwhile. It may take seconds until here, for which nobody has to wait.
+    connection.wait_for_writers()
     save_blob(connection, owner, sha256, data, is_outside=True)
     connection.execute(
         "DELETE FROM blob_garbage WHERE sha256 = ?1"
