@@ -126,6 +126,25 @@ def test_what_is_forgotten_leaves_no_row_when_another_machine_sends_it(store: Po
             assert connection.execute(f"SELECT count(*) FROM turnlog.{table}".encode()).fetchone() == (0,), table
 
 
+def test_a_new_subagent_of_what_its_machine_has_forgotten_is_forgotten_too(
+    store: PostgresStore, tmp_path: Path
+) -> None:
+    with ToyStore(tmp_path / "ana") as ana:
+        ana.add("s.log", row_of("u1", "parent"))
+        ana.add("t.log", row_of("u2", "another"))
+        store.take("ana", whole(ana), ANA)
+        with open_store(ana.path) as machine:
+            machine.forget("toy:s")
+        for child, parent in (("child", b"s"), ("other", b"t")):
+            origin = b'{"kind":"origin","session":"toy:%b"}\n' % parent
+            ana.add(f"{child}.sub", origin, row_of(f"{child}1", f"of {child}"))
+        batch = read_batch(ana.connection, store.feed_position("ana"))
+        assert batch is not None
+        store.take("ana", batch, ANA)
+    assert words(store, "toy:other") == ["of other"]
+    assert store.find_session("toy", "child") is None
+
+
 def test_a_new_subagent_of_what_was_forgotten_is_forgotten_too(store: PostgresStore, tmp_path: Path) -> None:
     def origin(parent: str) -> bytes:
         return b'{"kind":"origin","session":"toy:%b"}\n' % parent.encode()

@@ -291,6 +291,12 @@ class _Taking:
             for row in self._batch.rows.get("sessions", ())
             if row[relationship] == "subagent" and row[parent] in names and row[key] in names
         }
+        # Where the machine has forgotten the parent itself, only the link names it.
+        child, parent, kind = map(TABLES["links"].index, ("child_id", "parent_id", "kind"))
+        new = {*names.values()}
+        for row in self._batch.rows.get("links", ()):
+            if row[kind] == "subagent" and row[child] in new:
+                parents.setdefault(row[child], row[parent])
         stored_as = dict(
             self._connection.execute("SELECT session_id, stored_as FROM session_copies WHERE store = ?", (self._store,))
         )
