@@ -123,7 +123,8 @@ def test_an_ended_token_fails_at_its_next_request(new_hub: Hub) -> None:
 def test_a_browser_must_say_that_it_is_the_page(new_hub: Hub) -> None:
     ana = new_hub.browser("Ana", "owner")
     body = {"name": "x", "scopes": ["read"]}
-    for headers in ({"X-Turnlog-CSRF": "1", "Origin": "http://evil.example"}, {"Sec-Fetch-Site": "cross-site"}):
+    others = [{"X-Turnlog-CSRF": "1", "Origin": origin} for origin in ("http://evil.example", "http://[")]
+    for headers in (*others, {"Sec-Fetch-Site": "cross-site"}):
         assert ana.post("/hub/v1/tokens", json=body, headers=headers).status_code == 403
     del ana.headers["X-Turnlog-CSRF"]
     assert ana.post("/hub/v1/tokens", json=body).status_code == 403

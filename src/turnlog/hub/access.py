@@ -123,7 +123,7 @@ class Access:
         if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
             return Refusal(403, "forbidden", "another site may not ask this hub for anything")
         origin = headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc.lower() != headers.get("host", "").lower():
+        if origin is not None and _host_of(origin) != headers.get("host", "").lower():
             return Refusal(403, "forbidden", "another site may not ask this hub for anything")
         return None
 
@@ -166,6 +166,14 @@ class Access:
             if named:
                 return self._people.known_by_proxy(named, self._proxy.joins), True
         return None, False
+
+
+def _host_of(origin: str) -> str | None:
+    """The host of an origin, with its port; None if it is no address."""
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return None
 
 
 def bearer(headers: Headers) -> str:
