@@ -227,6 +227,8 @@ BLOCKS = {
     "the first is gone": ([THINKING, text("Done.")], [text("Done.")]),
     "in another order": ([text("Done."), THINKING], [THINKING, text("Done.")]),
     "a new first": ([text("Done.")], [THINKING, text("Done.")]),
+    "a new first of the same kind": ([text("All is done.")], [text("Look."), text("All is done.")]),
+    "two of a kind in another order": ([text("Look."), text("All is done.")], [text("All is done."), text("Look.")]),
 }
 """The blocks of an answer before and after: those behind others that are gone or new have other numbers."""
 

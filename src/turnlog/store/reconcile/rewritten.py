@@ -39,11 +39,11 @@ def is_renumbered(before: Message, reading: Message) -> bool:
 
     Calls are known by their ids, at any place.
     """
-    now = {(type(part), part.id) for part in reading.parts}
+    now = {(type(part), part.id): part for part in reading.parts}
     return any(
         not isinstance(part, ToolCallPart)
         and part.id is not None
-        and (type(part), part.id) not in now
+        and not ((other := now.get((type(part), part.id))) and _keeps(part, other))
         and any(_content(part) == _content(other) for other in reading.parts)
         for part in before.parts
     )
