@@ -23,6 +23,7 @@ from turnlog.hub.machine.client import HubClient, HubUnreachableError
 from turnlog.hub.machine.pulling import PulledLogs
 from turnlog.hub.machine.pusher import PushReport, StorePusher
 from turnlog.hub.machine.state import MachineState
+from turnlog.model import TextPart
 from turnlog.redact import Redactor
 from turnlog.store import open_store
 from turnlog.store.base import SessionFilter
@@ -457,6 +458,28 @@ def test_a_shorter_copy_whose_level_is_lowered_is_not_lost(
     laptop.push()
     assert on_hub(hub_store) == ("redacted", 0)
     assert hub_store.session("claude-code:s1").counts.messages == 2
+
+
+@pytest.mark.parametrize(("high", "lowered"), [("full", "redacted"), ("redacted", "metrics"), ("redacted", "none")])
+def test_of_a_session_that_one_machine_takes_back_the_other_sends_all_again_when_it_goes_on(
+    tmp_path: Path, hub: HubProcess, hub_store: PostgresStore, high: str, lowered: str
+) -> None:
+    """And not the end alone, which is all that it has not sent yet."""
+    words = ["one", "two", "three", "four", "five", "six"]
+    laptop, desktop = copies_at(tmp_path, hub, laptop=high, desktop=high)
+    laptop.level("/", lowered)
+    laptop.push()
+    log(desktop, "/home/ana/app", "s1", *words, image=PIXEL)
+    desktop.sync()
+    desktop.push()
+    parts = [part for placed in hub_store.messages("claude-code:s1") for part in placed.message.parts]
+    assert [part.text for part in parts if isinstance(part, TextPart) and part.text in words] == words
+    assert hub_store.session("claude-code:s1").counts.messages == 6
+    # Once: after that it goes on where it is.
+    log(desktop, "/home/ana/app", "s1", *words, "seven", image=PIXEL)
+    desktop.sync()
+    assert desktop.push().messages == 1
+    assert hub_store.session("claude-code:s1").counts.messages == 7
 
 
 def test_a_new_store_of_the_same_machine_may_send_less(

@@ -23,6 +23,7 @@ from turnlog.store.feed.keys import Keys, find_names
 from turnlog.store.feed.moves import Moves, PlaceComparison
 from turnlog.store.feed.owners import Owner, SessionOwners, with_own_ids
 from turnlog.store.feed.tables import FeedTables, in_chunks
+from turnlog.store.feed.taken_back import FEED, TakenBack
 from turnlog.store.feed.values import TABLES, ArchivedBytes, FeedBatch, FeedPosition, Row
 from turnlog.store.frames import PLACE_COLUMNS
 from turnlog.store.sqlite.forget import UNUSED_PROJECT, forget
@@ -84,7 +85,7 @@ def take(
     JSON of a message that is not taken; `wait_for_writers` keeps others from drawing numbers of changes.
 
     Raises ConflictError if something is missing between what was taken and this batch, or it is of an earlier
-    generation.
+    generation; BeginAgainError if it is a part of a session that another machine has taken back.
     """
     if owner is not None and owner.user:
         # Two machines of one person may have the same new rows.
@@ -102,10 +103,17 @@ def take(
     if known != batch.after:
         raise ConflictError(f"the feed of {store} was taken up to {list(known)}: {list(batch.after)} does not follow")
     taking = _Taking(connection, batch, insert, owner, store, check_body)
-    taking.run(wait_for_writers)
+    taking.run(wait_for_writers, begins=known == FeedPosition())
     progress = json.dumps((*batch.until, batch.generation))
     connection.execute("UPDATE settings SET value = ? WHERE name = ?", (progress, _setting(store)))
     return Taken(True, taking.stored_as, forgotten=tuple(taking.forgotten), withdrawn=tuple(taking.withdrawn))
+
+
+def begin_again(connection: Connection, store: str) -> None:
+    """Take nothing of this store any more, unless its feed begins again. The caller owns the transaction."""
+    _, generation = progress_of(connection, store)
+    progress = json.dumps((*FeedPosition(), generation + 1))
+    connection.execute("UPDATE settings SET value = ? WHERE name = ?", (progress, _setting(store)))
 
 
 def _lock(connection: Connection, name: str, first: str) -> None:
@@ -134,15 +142,21 @@ def take_archived(connection: Connection, archived: Sequence[ArchivedBytes], ins
 
 
 def _setting(store: str) -> str:
-    return f"feed of {store}"
+    return f"{FEED}{store}"
 
 
-def withdraw(connection: Connection, session_id: str, user: str = "", kept_projects: Iterable[int] = ()) -> None:
-    """Delete a session that may come again. The caller owns the transaction. Arguments are as of `forget`."""
+def withdraw(
+    connection: Connection, session_id: str, user: str = "", kept_projects: Iterable[int] = ()
+) -> Sequence[str]:
+    """Delete a session that may come again; returns its id and those of what goes with it.
+
+    The caller owns the transaction. Arguments are as of `forget`.
+    """
     plan = forget(connection, session_id, user, kept_projects)
     connection.execute(
         "DELETE FROM tombstones WHERE session_id IN (SELECT value FROM json_each(?))", (json.dumps(plan.session_ids),)
     )
+    return plan.session_ids
 
 
 class _Taking:
@@ -176,6 +190,7 @@ class _Taking:
         self._shared: dict[int, dict[int, int]] = {}
         """Fork -> message that is billed to its origin -> the origin."""
         self._owners = SessionOwners(connection, owner, store)
+        self._taken_back = TakenBack(connection, "" if owner is None else owner.user, store)
         self._tables = FeedTables(connection)
         self.stored_as: dict[str, str] = {}
         """Id that somebody else has -> the id that the session gets instead."""
@@ -184,11 +199,15 @@ class _Taking:
         self._message_digests = MessageDigests(connection, insert, is_kept=owner is not None)
         self._session_digests = SessionDigests(connection, insert, is_kept=owner is not None)
 
-    def run(self, wait_for_writers: Callable[[], object]) -> None:
-        """Write all rows."""
+    def run(self, wait_for_writers: Callable[[], object], *, begins: bool) -> None:
+        """Write all rows. `begins` says whether this is the first batch of a feed. Raises BeginAgainError."""
         self._keys = find_names(self._connection, self._batch, wait_for_writers)
         if self._owner is not None and self._is_of_many:
             self._find_own_ids(self._owner)
+            if begins:
+                self._taken_back.begin()
+            else:
+                self._taken_back.check(self._session_ids())
         # What is forgotten gets no key, and rows without keys are not written.
         self._owners.claim(self._batch)
         if self._batch.forgotten or self._batch.withdrawn:
@@ -249,6 +268,11 @@ class _Taking:
         if self._forks.origins:
             self._batch, _ = with_own_ids(self._connection, self._batch, owner.user)
 
+    def _session_ids(self) -> set[str]:
+        """Ids here of the sessions of which the batch has rows."""
+        names = self._batch.names.get("sessions", {})
+        return {":".join(names[row[0]]) for row in self._batch.rows.get("sessions", ())}
+
     def _forget(self) -> None:
         gone, user = self._owners.forgotten_ids(), self._user
         named = self._keys.of("projects").values()
@@ -265,7 +289,7 @@ class _Taking:
 
         for session_id in self._batch.withdrawn:
             if self._is_stored(session_id):
-                withdraw(self._connection, session_id, user, named)
+                self._taken_back.note(withdraw(self._connection, session_id, user, named))
                 self.withdrawn.append(session_id)
 
     def _with_subagents(self, forgotten: set[str]) -> set[str]:

@@ -13,7 +13,8 @@ from turnlog.store.base import Store, check_arguments
 from turnlog.store.feed.long_texts import shorten_all
 from turnlog.store.feed.owners import NOBODY, Owner
 from turnlog.store.feed.reading import archived_sizes
-from turnlog.store.feed.taking import Taken, position_of, progress_of, take
+from turnlog.store.feed.taken_back import BeginAgainError
+from turnlog.store.feed.taking import Taken, begin_again, position_of, progress_of, take
 from turnlog.store.feed.values import ArchivedBytes, ArchivedSizes, FeedBatch, FeedPosition
 from turnlog.store.postgres import blobs, schema
 from turnlog.store.postgres.archives import take_sent
@@ -274,16 +275,21 @@ class PostgresStore(PostgresConnections, KeptFiles, SqliteStore):
         Sessions that somebody else has are left as they are. `note` writes in the same transaction what became of it.
         `check_body` raises ValueError for the JSON of a message that is not taken: then nothing is written.
         Raises ConflictError if something is missing between what was taken and this batch, or it is of an earlier
-        generation.
+        generation; BeginAgainError if all is to be sent again.
         """
         batch = shorten_all(batch)
-        with self._transaction() as connection:
-            taken = take(
-                *(_for_queries(connection), store, batch, connection.copy, owner, check_body),
-                wait_for_writers=connection.wait_for_writers,
-            )
-            note(connection, taken)
-            return taken
+        try:
+            with self._transaction() as connection:
+                taken = take(
+                    *(_for_queries(connection), store, batch, connection.copy, owner, check_body),
+                    wait_for_writers=connection.wait_for_writers,
+                )
+                note(connection, taken)
+                return taken
+        except BeginAgainError:
+            with self._transaction() as connection:
+                begin_again(_for_queries(connection), store)
+            raise
 
     def session_logs(self, session_id: str, to: Path) -> SessionLogs:
         """Write the log files of a session of which every byte is here below `to`: see `restore_logs`."""

@@ -1,0 +1,71 @@
+"""Sessions that a machine has taken back from a store of many, while other machines of its person have them, too.
+
+Such a machine goes on where it was, so of a session that was deleted meanwhile it would send only what is new. Before
+the first batch with one of these sessions is taken from it, it is told to begin its feed again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Final
+
+from turnlog.errors import ConflictError
+
+if TYPE_CHECKING:
+    from turnlog.store.connection import Connection
+
+FEED: Final = "feed of "
+"""What the name of the setting begins with that says how far a feed was taken; behind it is the feed's name."""
+
+
+class BeginAgainError(ConflictError):
+    """A batch has a session of which only a part would be here: the feed has to begin again."""
+
+
+class TakenBack:
+    """The sessions that one person's machines have taken back, and which of his feeds have begun since."""
+
+    def __init__(self, connection: Connection, user: str, feed: str) -> None:
+        """Feeds of this person are called `user/…`, and `feed` is the one whose batch is taken."""
+        self._connection = connection
+        self._setting = f"taken back of {user}"
+        self._prefix = f"{FEED}{user}/"
+        self._feed = feed
+
+    def note(self, session_ids: Collection[str]) -> None:
+        """Note that the feed's machine has taken these sessions back."""
+        if session_ids and len(self._feeds()) > 1:
+            self._save({**self._begun(), **{session_id: [self._feed] for session_id in session_ids}})
+
+    def begin(self) -> None:
+        """Note that the feed begins: all that its machine has of these sessions comes."""
+        begun = self._begun()
+        if begun:
+            feeds = self._feeds()
+            since = {session_id: sorted({*each, self._feed}) for session_id, each in begun.items()}
+            self._save({session_id: each for session_id, each in since.items() if feeds - {*each}})
+
+    def check(self, session_ids: Collection[str]) -> None:
+        """Raise BeginAgainError if the feed, which goes on, has one of these sessions and has not begun since."""
+        begun = self._begun()
+        if any(self._feed not in begun.get(session_id, (self._feed,)) for session_id in session_ids):
+            raise BeginAgainError("another machine has taken back a session of this batch: send all again")
+
+    def _feeds(self) -> set[str]:
+        found = self._connection.execute(
+            "SELECT name FROM settings WHERE substr(name, 1, ?) = ?", (len(self._prefix), self._prefix)
+        )
+        return {name[len(FEED) :] for (name,) in found.fetchall()}
+
+    def _begun(self) -> dict[str, list[str]]:
+        """Session -> the feeds that have begun since it was taken back."""
+        row = self._connection.execute("SELECT value FROM settings WHERE name = ?", (self._setting,)).fetchone()
+        return {} if row is None else json.loads(row[0])
+
+    def _save(self, begun: dict[str, list[str]]) -> None:
+        self._connection.execute("DELETE FROM settings WHERE name = ?", (self._setting,))
+        if begun:
+            self._connection.execute(
+                "INSERT INTO settings (name, value) VALUES (?, ?)", (self._setting, json.dumps(begun))
+            )
