@@ -347,11 +347,8 @@ class MessageUpdates:
         else:
             is_better = self._transaction.outranks(known.source_key, known.generation, placement.session_id)
             merged, origin = (placement, here) if is_better else (stored, there)
-            goes_on = (
-                bool(placement.record_ids)
-                and stored.record_ids[:1] != ()
-                and (stored.record_ids[0] not in placement.record_ids)
-            )
+            given_ids, known_ids = placement.record_ids, stored.record_ids
+            goes_on = bool(given_ids and known_ids) and known_ids[0] not in given_ids
             if not goes_on and self._transaction.counts_alike(known.source_key, placement.session_id):
                 merged = with_later_turn(merged, stored, placement)
         fate, cause = merged.fate, merged.fate_cause
