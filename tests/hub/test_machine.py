@@ -482,6 +482,28 @@ def test_of_a_session_that_one_machine_takes_back_the_other_sends_all_again_when
     assert hub_store.session("claude-code:s1").counts.messages == 7
 
 
+@pytest.mark.parametrize(("first", "then"), [("redacted", "metrics"), ("metrics", "full"), ("metrics", "redacted")])
+def test_what_is_forgotten_on_the_hub_stays_so_at_another_level(
+    tmp_path: Path, hub: HubProcess, hub_store: PostgresStore, first: str, then: str
+) -> None:
+    """Its id at `metrics` is another one."""
+    laptop, other = Box(tmp_path, hub), Box(tmp_path, hub, "other", user="ben")
+    for box, level in ((laptop, first), (other, then)):
+        box.level("/", level)
+        log(box, "/home/ana/app", "s1", "one", "two")
+        log(box, "/home/ana/app", "s2", "three", "four")
+        box.sync()
+    laptop.push()
+    forgotten = sorted(session.id for session in hub_store.sessions().items)[0]
+    hub_store.forget(forgotten)
+    laptop.level("/", then)
+    laptop.push()
+    assert hub_store.status().sessions == 1
+    # Nobody else's session of the same id is kept out.
+    other.push()
+    assert hub_store.status().sessions == 3
+
+
 def test_a_new_store_of_the_same_machine_may_send_less(
     tmp_path: Path, hub: HubProcess, hub_store: PostgresStore
 ) -> None:

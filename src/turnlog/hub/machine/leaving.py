@@ -57,7 +57,7 @@ class Sieve:
     def __init__(
         self,
         levels: Levels,
-        salt: str,
+        names: metrics.HashedNames,
         load_blob: Callable[[str], bytes],
         sources: Callable[[set[int]], Mapping[int, set[str | None]]],
         clean_of: Callable[[Collection[bytes]], set[bytes]],
@@ -67,14 +67,14 @@ class Sieve:
 
         Args:
             levels: The level of every project.
-            salt: The same on all machines of a person: names of sessions at `metrics` are made with it.
+            names: Makes names of sessions at `metrics`, the same on all machines of a person.
             load_blob: The bytes of a large content, by its SHA-256.
             sources: Source -> the projects of all sessions of which it says something.
             clean_of: Which of these digests are of messages that are known to have no secrets.
             bodies_of: The JSON of all messages of sessions, by their keys.
         """
         self._levels = levels
-        self._names = metrics.HashedNames(salt)
+        self._names = names
         self._load_blob = load_blob
         self._sources = sources
         self._clean_of = clean_of

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from hashlib import blake2b
 from typing import Any, Final
 
 import msgspec
 
 from turnlog.model import Message
 from turnlog.store import bodies, zstd
+from turnlog.store.feed.hidden_ids import HiddenIds
 from turnlog.store.feed.values import TABLES, FeedBatch, Row
 
 _NOBODY: Final = 1
@@ -55,21 +55,8 @@ _NAMED: Final = frozenset(
 ) | {*("type", "exactness", "fate", "relationship")}
 
 
-class HashedNames:
-    """Hashed names, the same on every machine with this salt."""
-
-    def __init__(self, salt: str) -> None:
-        """`salt` may have any length."""
-        self._salt = blake2b(salt.encode(), digest_size=32).digest()
-
-    def hash(self, text: str) -> str:
-        """A name that says nothing."""
-        return blake2b(text.encode(errors="replace"), digest_size=16, key=self._salt).hexdigest()
-
-    def session(self, session_id: str) -> str:
-        """The id of a session on the hub."""
-        agent, _, external_id = session_id.partition(":")
-        return f"{agent}:{self.hash(external_id)}"
+class HashedNames(HiddenIds):
+    """Takes everything out of rows that is no number, time, model or tool; names are hashed."""
 
     def hide(self, batch: FeedBatch, names: dict[str, dict[int, Row]]) -> FeedBatch:
         """The rows without words; `names` are changed to what they are now."""

@@ -19,6 +19,7 @@ from turnlog.errors import NotFoundError, StoreBusyError
 from turnlog.hub.machine.client import BehindError, HubClient, HubRefusedError, pack
 from turnlog.hub.machine.leaving import Leaving, Sieve
 from turnlog.hub.machine.levels import Level, Levels
+from turnlog.hub.machine.metrics import HashedNames
 from turnlog.hub.machine.redacting import rules_digest
 from turnlog.hub.machine.state import MachineState, Sent
 from turnlog.hub.sync.wire import LARGEST_CONTENT
@@ -166,7 +167,7 @@ class StorePusher:
         self._state.keep_clean(rules_digest())
         return Sieve(
             current_levels(self._state),
-            f"{self._connection.team}/{self._connection.user}",
+            HashedNames.of_person(self._connection.team, self._connection.user),
             self._load_blob,
             self._projects_of_sources,
             self._state.clean_of,

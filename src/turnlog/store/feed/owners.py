@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import msgspec
 
 from turnlog.errors import StoreBusyError
+from turnlog.store.feed.hidden_ids import HiddenIds
 from turnlog.store.feed.tables import in_chunks
 from turnlog.store.feed.values import TABLES, FeedBatch, Row
 
@@ -140,8 +141,14 @@ def _with_ids(row: Row, places: Sequence[int], stored: Mapping[str, str]) -> Row
 class SessionOwners:
     """The owners of the sessions of one batch."""
 
-    def __init__(self, connection: Connection, owner: Owner | None, store: str) -> None:
-        """`owner` sends the batch, from the store with this id; None where the tables have no owners."""
+    def __init__(
+        self, connection: Connection, owner: Owner | None, store: str, hidden: HiddenIds | None = None
+    ) -> None:
+        """`owner` sends the batch, from the store with this id; None where the tables have no owners.
+
+        `hidden` makes the ids under which the owner's sessions come at the level `metrics`.
+        """
+        self._hidden = hidden
         self._connection = connection
         self._owner = owner
         self._store = store
@@ -179,10 +186,34 @@ class SessionOwners:
             )
         return found
 
-    def forgotten_ids(self) -> set[str]:
-        """Ids of sessions that are kept out: forgotten here, or by this owner."""
+    def forgotten_ids(self, session_ids: Iterable[str]) -> set[str]:
+        """Ids of sessions that are kept out: forgotten here, or by this owner.
+
+        Those of `session_ids` are among them that were forgotten under the id of another upload level.
+        """
         found = {row[0] for row in self._connection.execute("SELECT session_id FROM tombstones")}
-        return found | {name.removeprefix(self.own) for name in found if self.own and name.startswith(self.own)}
+        found |= {name.removeprefix(self.own) for name in found if self.own and name.startswith(self.own)}
+        if self._hidden is None or not found:
+            return found
+        hidden = self._hidden.session
+        at_metrics = {hidden(self._sent_id(each)) for each in self._own_forgotten()}
+        return found | {each for each in session_ids if each in at_metrics or hidden(self._sent_id(each)) in found}
+
+    def _sent_id(self, session_id: str) -> str:
+        """The id under which the owner's machines send a session that may be beside somebody else's."""
+        assert self._owner is not None
+        return re.sub(rf"~{re.escape(self._owner.user)}(~[0-9]+)?\Z", "", session_id)
+
+    def _own_forgotten(self) -> set[str]:
+        """Ids of sessions that this owner had here, or forgot before anybody pushed them."""
+        assert self._owner is not None
+        rows = self._connection.execute(
+            "SELECT t.session_id FROM tombstones t JOIN session_owners o ON o.session_id = t.session_id"
+            " WHERE o.owner_user = ? UNION ALL SELECT substr(session_id, ?) FROM tombstones"
+            " WHERE substr(session_id, 1, ?) = ?",
+            (self._owner.user, len(self.own) + 1, len(self.own), self.own),
+        )
+        return {session_id for (session_id,) in rows.fetchall()}
 
     @property
     def own(self) -> str:

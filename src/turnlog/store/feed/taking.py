@@ -19,6 +19,7 @@ from turnlog.errors import ConflictError
 from turnlog.store import zstd
 from turnlog.store.feed.copies import CopiesNeededError, Forks, bill_once, settle
 from turnlog.store.feed.digests import MessageDigests, SessionDigests
+from turnlog.store.feed.hidden_ids import HiddenIds
 from turnlog.store.feed.keys import Keys, find_names
 from turnlog.store.feed.moves import Moves, PlaceComparison
 from turnlog.store.feed.owners import Owner, SessionOwners, with_own_ids
@@ -78,11 +79,13 @@ def take(
     owner: Owner | None = None,
     check_body: Callable[[bytes], object] = lambda body: None,
     wait_for_writers: Callable[[], object] = lambda: None,
+    hidden: HiddenIds | None = None,
 ) -> Taken:
     """Write a batch of the store with this id. The caller owns the transaction: if it is undone, nothing remains.
 
     `owner` is None where the tables have no owners and no digests: in a file. `check_body` raises ValueError for the
-    JSON of a message that is not taken; `wait_for_writers` keeps others from drawing numbers of changes.
+    JSON of a message that is not taken; `wait_for_writers` keeps others from drawing numbers of changes. `hidden` makes
+    the ids that the owner's sessions have at the level `metrics`: what is forgotten is so at every level.
 
     Raises ConflictError if something is missing between what was taken and this batch, or it is of an earlier
     generation; BeginAgainError if it is a part of a session that another machine has taken back.
@@ -102,7 +105,7 @@ def take(
         return Taken(is_new=False)
     if known != batch.after:
         raise ConflictError(f"the feed of {store} was taken up to {list(known)}: {list(batch.after)} does not follow")
-    taking = _Taking(connection, batch, insert, owner, store, check_body)
+    taking = _Taking(connection, batch, insert, owner, store, check_body, hidden)
     taking.run(wait_for_writers, begins=known == FeedPosition())
     progress = json.dumps((*batch.until, batch.generation))
     connection.execute("UPDATE settings SET value = ? WHERE name = ?", (progress, _setting(store)))
@@ -170,6 +173,7 @@ class _Taking:
         owner: Owner | None,
         store: str,
         check_body: Callable[[bytes], object],
+        hidden: HiddenIds | None,
     ) -> None:
         self._connection = connection
         self._batch = batch
@@ -189,7 +193,7 @@ class _Taking:
         """Ids of sessions that were here and may come again."""
         self._shared: dict[int, dict[int, int]] = {}
         """Fork -> message that is billed to its origin -> the origin."""
-        self._owners = SessionOwners(connection, owner, store)
+        self._owners = SessionOwners(connection, owner, store, hidden)
         self._taken_back = TakenBack(connection, "" if owner is None else owner.user, store)
         self._tables = FeedTables(connection)
         self.stored_as: dict[str, str] = {}
@@ -214,7 +218,7 @@ class _Taking:
             # What others write refers to contents that are about to go.
             wait_for_writers()
         self._forget()
-        forgotten = self._with_subagents(self._owners.forgotten_ids())
+        forgotten = self._with_subagents(self._forgotten_ids())
         self._find_keys("sessions", "SELECT max(key) FROM sessions", forgotten | self._forks.outdated)
         self._leave_out_sources(forgotten)
         self._save_sources()
@@ -268,13 +272,18 @@ class _Taking:
         if self._forks.origins:
             self._batch, _ = with_own_ids(self._connection, self._batch, owner.user)
 
+    def _forgotten_ids(self) -> set[str]:
+        named = {*map(":".join, self._batch.names.get("sessions", {}).values())}
+        linked = TABLES["links"].index("child_id")
+        return self._owners.forgotten_ids(named | {row[linked] for row in self._batch.rows.get("links", ())})
+
     def _session_ids(self) -> set[str]:
         """Ids here of the sessions of which the batch has rows."""
         names = self._batch.names.get("sessions", {})
         return {":".join(names[row[0]]) for row in self._batch.rows.get("sessions", ())}
 
     def _forget(self) -> None:
-        gone, user = self._owners.forgotten_ids(), self._user
+        gone, user = self._forgotten_ids(), self._user
         named = self._keys.of("projects").values()
         for session_id in self._with_copies(self._batch.forgotten):
             if self._is_stored(session_id):
@@ -654,7 +663,7 @@ class _Taking:
         wanted = set(changed)
         ids = {":".join(names[theirs]) for theirs, ours in self._keys.of("sessions").items() if ours in wanted}
         # These tables name sessions by id, not by key, so `Keys.rows` does not leave theirs out.
-        kept_out = self._owners.forgotten_ids() | self._forks.outdated
+        kept_out = self._forgotten_ids() | self._forks.outdated
         for table, column in (("links", "child_id"), ("annotations", "session_id"), ("answers", "session_id")):
             self._tables.delete(table, column, sorted(ids))
             at = TABLES[table].index(column)

@@ -10,6 +10,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from turnlog.store.base import Store, check_arguments
+from turnlog.store.feed.hidden_ids import HiddenIds
 from turnlog.store.feed.long_texts import shorten_all
 from turnlog.store.feed.owners import NOBODY, Owner
 from turnlog.store.feed.reading import archived_sizes
@@ -283,6 +284,7 @@ class PostgresStore(PostgresConnections, KeptFiles, SqliteStore):
                 taken = take(
                     *(_for_queries(connection), store, batch, connection.copy, owner, check_body),
                     wait_for_writers=connection.wait_for_writers,
+                    hidden=HiddenIds.of_person(connection.team, owner.user) if owner.user else None,
                 )
                 note(connection, taken)
                 return taken
