@@ -482,6 +482,52 @@ def test_of_a_session_that_one_machine_takes_back_the_other_sends_all_again_when
     assert hub_store.session("claude-code:s1").counts.messages == 7
 
 
+def grow_apart(path: Path) -> None:
+    """Make the third message of a log another one than that of its copies."""
+    path.write_text(path.read_text().replace('"s1-2"', '"apart"'))
+
+
+def test_a_session_that_is_taken_back_and_parts_is_whole_in_both_copies(
+    tmp_path: Path, hub: HubProcess, hub_store: PostgresStore
+) -> None:
+    laptop, desktop = copies_at(tmp_path, hub, laptop="full", desktop="full")
+    log(desktop, "/home/ana/app", "s1", "one", "two", "three", "four", image=PIXEL)
+    desktop.sync()
+    desktop.push()
+    laptop.level("/", "redacted")
+    grow_apart(log(laptop, "/home/ana/app", "s1", "one", "two", "other", image=PIXEL))
+    laptop.sync()
+    laptop.push()
+    log(desktop, "/home/ana/app", "s1", "one", "two", "three", "four", "five", image=PIXEL)
+    desktop.sync()
+    desktop.push()
+    for session in hub_store.sessions().items:
+        shown = [placed.membership.position for placed in hub_store.messages(session.id)]
+        assert len(shown) == hub_store.session(session.id).counts.messages
+    assert sorted(session.counts.messages for session in hub_store.sessions().items) == [3, 5]
+
+
+@pytest.mark.parametrize("lowered", ["none", "metrics"])
+def test_a_fork_whose_level_is_lowered_is_taken_back_and_not_its_origin(
+    tmp_path: Path, hub: HubProcess, hub_store: PostgresStore, lowered: str
+) -> None:
+    desktop, laptop = copies_at(tmp_path, hub, desktop="full", laptop="full")
+    for box, word in ((desktop, "desktop's"), (laptop, "laptop's")):
+        path = log(box, "/home/ana/app", "s1", "one", "two", word, image=PIXEL)
+        if box is laptop:
+            grow_apart(path)
+        box.sync()
+        box.push()
+    before = {session.id for session in hub_store.sessions().items}
+    assert len(before) == 2
+    laptop.level("/", lowered)
+    laptop.push()
+    left = before & {session.id for session in hub_store.sessions().items}
+    assert left == {"claude-code:s1"}
+    parts = [part for placed in hub_store.messages("claude-code:s1") for part in placed.message.parts]
+    assert "desktop's" in [part.text for part in parts if isinstance(part, TextPart)]
+
+
 @pytest.mark.parametrize(("first", "then"), [("redacted", "metrics"), ("metrics", "full"), ("metrics", "redacted")])
 def test_what_is_forgotten_on_the_hub_stays_so_at_another_level(
     tmp_path: Path, hub: HubProcess, hub_store: PostgresStore, first: str, then: str

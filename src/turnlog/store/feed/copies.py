@@ -70,7 +70,8 @@ def settle(connection: Connection, batch: FeedBatch, store: str, user: str, mach
         connection.execute(
             "SELECT session_id, stored_as FROM session_copies WHERE store = ?"
             " AND session_id IN (SELECT value FROM json_each(?))",
-            (store, json.dumps(sorted(ids))),
+            # A level may have changed of which this batch has no row.
+            (store, json.dumps(sorted({*ids, *batch.withdrawn}))),
         ).fetchall()
     )
     # Whatever the hub has of a session whose level changed goes with this batch: nothing is left to compare it with.
@@ -94,7 +95,7 @@ def settle(connection: Connection, batch: FeedBatch, store: str, user: str, mach
             "INSERT INTO session_copies (store, session_id, stored_as) VALUES (?, ?, ?)",
             (store, session_id, stored[session_id]),
         )
-    forks.origins = {ids[session_id]: session_id for session_id in stored}
+    forks.origins = {ids[session_id]: session_id for session_id in stored if session_id in ids}
     return (renamed(batch, stored) if stored else batch), forks
 
 

@@ -211,7 +211,8 @@ class _Taking:
             if begins:
                 self._taken_back.begin()
             else:
-                self._taken_back.check(self._session_ids())
+                # What is a fork now may have been the end of the one that was taken back.
+                self._taken_back.check(self._session_ids() | {*self._forks.origins.values()})
         # What is forgotten gets no key, and rows without keys are not written.
         self._owners.claim(self._batch)
         if self._batch.forgotten or self._batch.withdrawn:
@@ -296,10 +297,12 @@ class _Taking:
                     (f"{self._owners.own}{session_id}", self._now),
                 )
 
+        gone_with: list[str] = []
         for session_id in self._batch.withdrawn:
             if self._is_stored(session_id):
-                self._taken_back.note(withdraw(self._connection, session_id, user, named))
+                gone_with += withdraw(self._connection, session_id, user, named)
                 self.withdrawn.append(session_id)
+        self._taken_back.note(gone_with)
 
     def _with_subagents(self, forgotten: set[str]) -> set[str]:
         """These sessions, and subagents of them that are new here: they are forgotten as their parents were."""
