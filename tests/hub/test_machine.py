@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -273,6 +274,77 @@ def test_levels_decide_and_another_level_takes_back(
     box.level("/home/ana/own", "none")
     box.push()
     assert ids(hub_store) == ["claude-code:s1"]
+
+
+def resume(box: Box, path: Path, project: str, session: str, *texts: str) -> Path:
+    """Write a log that begins with the messages of another one, and goes on with these."""
+    own = log(box, project, session, *texts)
+    known = [json.loads(line) | {"sessionId": session, "cwd": project} for line in path.read_text().splitlines()]
+    new = [json.loads(line) for line in own.read_text().splitlines()]
+    new[0]["parentUuid"] = known[-1]["uuid"]
+    own.write_text("".join(f"{json.dumps(line)}\n" for line in known + new))
+    return own
+
+
+def shown_on(store: PostgresStore, session_id: str) -> list[str]:
+    """The texts of a session, of which there are as many messages as it is said to have."""
+    placed = list(store.messages(session_id))
+    assert len(placed) == store.session(session_id).counts.messages
+    return [part.text for each in placed for part in each.message.parts if isinstance(part, TextPart)]
+
+
+def test_sessions_that_go_on_elsewhere_at_a_higher_level_are_whole(
+    tmp_path: Path, hub: HubProcess, hub_store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What they share with the first ones did not leave, or left with less, or went again."""
+    monkeypatch.setattr(pusher, "MANY_MESSAGES", 2)
+    levels = {"none": "none", "metrics": "metrics", "redacted": "redacted", "back": "full", "forgotten": "full"}
+    box = Box(tmp_path, hub)
+    box.level("/", "full")
+    secrets = {name: f"a {name} key {SECRET}" for name in levels}
+    logs: dict[str, Path] = {}
+    for name, level in levels.items():
+        box.level(f"/home/ana/{name}", level)
+        logs[name] = log(box, f"/home/ana/{name}", name, "one", "two", secrets[name])
+    box.sync()
+    box.push()
+    box.level("/home/ana/back", "none")
+    box.push()
+    for name, path in logs.items():
+        resume(box, path, "/home/ana/elsewhere", f"{name}-on", "four")
+    box.sync()
+    with open_store(box.store_path) as store:
+        store.forget("claude-code:forgotten")
+    box.push()
+    for name in levels:
+        assert shown_on(hub_store, f"claude-code:{name}-on") == ["one", "two", secrets[name], "four"]
+    assert shown_on(hub_store, "claude-code:redacted") == ["one", "two", secrets["redacted"]]
+    assert box.push().batches == 0
+
+
+def test_sessions_that_go_on_elsewhere_at_a_lower_level_leave_the_first_ones_whole(
+    tmp_path: Path, hub: HubProcess, hub_store: PostgresStore, place: tuple[HubProcess, str]
+) -> None:
+    box = Box(tmp_path, hub)
+    box.level("/", "full")
+    path = log(box, "/home/ana/first", "s1", "one", f"a key {SECRET}")
+    box.sync()
+    box.push()
+    for level in ("none", "metrics", "redacted"):
+        box.level(f"/home/ana/{level}", level)
+        resume(box, path, f"/home/ana/{level}", level, f"hazel {level} {SECRET[:-1]}9")
+    for _ in range(2):
+        box.sync()
+        box.push()
+        assert shown_on(hub_store, "claude-code:s1") == ["one", f"a key {SECRET}"]
+        (*shared, own) = shown_on(hub_store, "claude-code:redacted")
+        assert shared == ["one", f"a key {SECRET}"]
+        assert own.startswith("hazel redacted")
+        said = dump(place[1])
+        assert all(word not in said for word in (f"{SECRET[:-1]}9".encode(), b"hazel none", b"hazel metrics"))
+        # The same where all comes again.
+        with MachineState(box.store_path) as state:
+            state.generation += 1
 
 
 def box_logs(box: Box, session_id: str) -> bytes:

@@ -1,8 +1,8 @@
 """What of a batch may leave this machine, by the level of each session.
 
 At `none` nothing of a session leaves. At `metrics` its numbers do (`metrics`), at `redacted` everything without secrets
-(`redacting`), at `full` everything. A message of several sessions has the highest of their levels, and is not shown in
-those with a lower one. If taking out secrets fails, the whole batch fails: nothing of it leaves.
+(`redacting`), at `full` everything. A message of several sessions leaves once, at the highest of their levels, and is
+so in each of them that is `redacted` or `full`. If taking out secrets fails, the whole batch fails: nothing leaves.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from turnlog.hub.machine import metrics
 from turnlog.hub.machine.levels import LEVELS, Level, Levels
 from turnlog.hub.machine.redacting import Redacting
 from turnlog.redact import KnownValues
+from turnlog.store.feed.reading import Shared
 from turnlog.store.feed.values import IDENTITY, KEYS, TABLES, UNKNOWN_MODEL, FeedBatch, Row
 
 _RANK: Final[dict[Level, int]] = {level: rank for rank, level in enumerate(LEVELS)}
@@ -92,11 +93,22 @@ class Sieve:
         """The id that a message has on the hub at `metrics`."""
         return self._names.hash(message_id)
 
-    def pass_through(self, batch: FeedBatch) -> Leaving:
-        """What of a batch may leave. Raises what taking out secrets raises."""
+    def raised(self, shared: Shared) -> set[int]:
+        """Messages whose level is higher than before they got a new place: what left of them was less, or nothing."""
+        before = self._levels_of_shared(shared, lambda is_new: not is_new)
+        now = self._levels_of_shared(shared)
+        return {key for key, level in now.items() if _RANK[level] > _RANK[before.get(key, "none")]}
+
+    def pass_through(self, batch: FeedBatch, shared: Shared) -> Leaving:
+        """What of a batch may leave; `shared` is what `shared_messages` says of it.
+
+        Raises what taking out secrets raises.
+        """
         levels = self._levels_of(batch)
         self._find_levels_of_sources(batch)
         of_message = self._levels_of_messages(batch, levels)
+        for key, shared_level in self._levels_of_shared(shared).items():
+            of_message[key] = max(shared_level, of_message.get(key, "none"), key=_RANK.__getitem__)
         rows: dict[str, list[Row]] = {}
         names = {table: dict(known) for table, known in batch.names.items()}
         bodies: dict[int, bytes] = {}
@@ -177,6 +189,17 @@ class Sieve:
                     found[row[2]] = level
         return found
 
+    def _levels_of_shared(
+        self, shared: Shared, counts: Callable[[bool], bool] = lambda is_new: True
+    ) -> dict[int, Level]:
+        """The highest level of the sessions that a message has a place in; `counts` says whether a new one counts."""
+        found: dict[int, Level] = {}
+        for message, session, is_new in shared.places:
+            if counts(is_new):
+                level = self._levels.of(shared.projects[session])
+                found[message] = max(level, found.get(message, "none"), key=_RANK.__getitem__)
+        return found
+
     def _part(
         self,
         batch: FeedBatch,
@@ -195,8 +218,10 @@ class Sieve:
         for table in _OF_SESSION:
             at = TABLES[table].index("session_key")
             rows[table] = [row for row in batch.rows.get(table, ()) if levels.get(row[at], "none") == level]
+        # At `metrics`, messages have other ids.
+        shown = {level} if level == "metrics" else {"redacted", "full"}
         for table in ("memberships", "superseded"):
-            rows[table] = [row for row in rows[table] if row[2] in messages]
+            rows[table] = [row for row in rows[table] if of_message[row[2]] in shown]
         for table, column in _BY_ID.items():
             at = TABLES[table].index(column)
             rows[table] = [row for row in batch.rows.get(table, ()) if row[at] in ids and levels[ids[row[at]]] == level]

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -27,6 +27,7 @@ from turnlog.settings import load_settings
 from turnlog.store.external_content import load_blob
 from turnlog.store.feed.copies import CopiesNeededError, pack_ids
 from turnlog.store.feed.reading import (
+    Shared,
     bodies_of,
     last_change,
     message_ids,
@@ -34,9 +35,14 @@ from turnlog.store.feed.reading import (
     projects_of_sources,
     read_archived,
     read_batch,
+    read_messages,
+    shared_messages,
     snapshot,
 )
 from turnlog.store.feed.values import ArchivedBytes, ArchivedSizes, FeedBatch, FeedPosition
+
+if TYPE_CHECKING:
+    from turnlog.store.connection import Connection
 
 MANY_MESSAGES: Final = 3000
 """Of a batch. A live session has a few."""
@@ -87,6 +93,8 @@ class StorePusher:
         self._most_messages = MANY_MESSAGES
         self._asked: tuple[FeedPosition, tuple[str, ...]] | None = None
         """After which position the hub asked last for the messages of which sessions."""
+        self._repeated: tuple[FeedPosition, set[int]] = FeedPosition(), set()
+        """Which messages were sent again after which position, before what follows it."""
         self._outgoing_failed: StoreBusyError | None = None
 
     def push(self, on_batch: Callable[[PushReport], None] = lambda _: None) -> PushReport:
@@ -97,6 +105,7 @@ class StorePusher:
         """
         report = PushReport()
         sieve, store = self._sieve(), self._state.store_id()
+        self._repeated = FeedPosition(), set()
         after = self._begin(store)
         # Another level may have other ids and texts: what was sent at the old one goes, and everything comes again.
         withdrawn = self._changed_levels() if after == FeedPosition() else {}
@@ -131,6 +140,7 @@ class StorePusher:
 
     def _again(self, after: FeedPosition, error: BehindError | CopiesNeededError | HubRefusedError) -> FeedPosition:
         """Where to go on after a batch that was not taken. Raises the error if nothing helps."""
+        self._repeated = FeedPosition(), set()
         if isinstance(error, CopiesNeededError):
             asked = after, error.session_ids
             if asked == self._asked:  # it has been said, and the same batch would be sent for ever
@@ -152,6 +162,7 @@ class StorePusher:
         """What the next push would send. Nothing is sent; only which messages have no secrets is noted."""
         report = PushReport()
         sieve = self._sieve()
+        self._repeated = FeedPosition(), set()
         after, generation = self._client.position(self._state.store_id())
         if generation != self._state.generation or self._is_other():
             after = FeedPosition()
@@ -187,12 +198,25 @@ class StorePusher:
         """What leaves of the next batch; None if nothing has changed. On a connection of its own thread."""
         with snapshot(self._store_path) as connection:
             batch = read_batch(connection, after, most_messages=self._most_messages)
-        if batch is None:
-            return None
-        leaving = sieve.pass_through(batch)
+            if batch is None:
+                return None
+            shared = shared_messages(connection, batch)
+            repeated = self._repeated[1] if self._repeated[0] == after else set[int]()
+            if raised := sieve.raised(shared) - repeated:
+                # What follows only names them.
+                batch, shared = self._read_again(connection, after, raised, repeated), Shared()
+        leaving = sieve.pass_through(batch, shared)
         leaving.batch.forgotten = self._forgotten(batch, sieve)
         leaving.batch.copies = self._copies(leaving, sieve)
         return leaving
+
+    def _read_again(
+        self, connection: Connection, after: FeedPosition, raised: set[int], repeated: set[int]
+    ) -> FeedBatch:
+        """A batch with some of these messages, which are noted as repeated."""
+        batch = read_messages(connection, after, sorted(raised), most_messages=self._most_messages)
+        self._repeated = after, repeated | batch.bodies.keys()
+        return batch
 
     def _copies(self, leaving: Leaving, sieve: Sieve) -> dict[int, bytes]:
         """The ids of all messages of the sessions that other machines have, too."""

@@ -11,7 +11,7 @@ import time
 from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from turnlog.errors import NotFoundError
 from turnlog.store import zstd
@@ -42,6 +42,7 @@ MOST_BYTES: Final = 8 << 20
 
 _MESSAGES: Final = ", ".join([f"m.{name}" for name in TABLES["messages"]])
 _SELECT: Final = f"SELECT m.changed_seq, {_MESSAGES}, {BODY_COLUMNS} FROM messages m"
+_WITH_KEY: Final = f"{_SELECT} WHERE m.key IN (SELECT value FROM json_each(?)) ORDER BY m.key"
 _SAME_CHANGE: Final = f"{_SELECT} WHERE m.changed_seq = ? AND m.key > ? ORDER BY m.key LIMIT ?"
 _LATER_CHANGE: Final = f"{_SELECT} WHERE m.changed_seq > ? ORDER BY m.changed_seq, m.key LIMIT ?"
 
@@ -83,6 +84,59 @@ def read_batch(
     batch = FeedBatch(after=after, until=until, has_more=not is_all)
     _Reader(connection, batch, 0 if is_over else after.read_at, skip_damaged=skip_damaged).read(found)
     return batch
+
+
+def read_messages(
+    connection: Connection, at: FeedPosition, keys: Sequence[int], *, most_messages: int = MOST_MESSAGES
+) -> FeedBatch:
+    """The first of these messages with their places, in a batch that moves nobody on from where he is.
+
+    They need not have changed: another store takes them again. The connection is in a snapshot.
+    """
+    found: list[Row] = []
+    for chunk in _chunks(sorted(keys)[:most_messages]):
+        found += connection.execute(_WITH_KEY, (chunk,)).fetchall()
+    some, _ = _bounded(found, most_messages, MOST_BYTES)
+    batch = FeedBatch(after=at, until=at, has_more=True)
+    _Reader(connection, batch, at.read_at, skip_damaged=False).read(some)
+    return batch
+
+
+class Shared(NamedTuple):
+    """Where messages of a batch are that were read before it, and that several sessions have."""
+
+    places: list[tuple[int, int, bool]] = []
+    """Message, session, and whether the place is new since then."""
+    projects: dict[int, str | None] = {}
+    """Session -> the path of its project, None for a session without."""
+
+
+def shared_messages(connection: Connection, batch: FeedBatch) -> Shared:
+    """Every place of those messages of a batch that it does not bring anew. The connection is in the same snapshot."""
+    shares, read = TABLES["sessions"].index("shares"), {row[0] for row in batch.rows.get("messages", ())}
+    sharing = {row[0] for row in batch.rows.get("sessions", ()) if row[shares]}
+    placed = [row for table in ("memberships", "superseded") for row in batch.rows.get(table, ())]
+    wanted = sorted({row[2] for row in placed if row[0] in sharing} - read)
+    found = Shared([], {})
+    for chunk in _chunks(wanted):
+        # What is superseded was read when it became that.
+        found.places.extend(
+            (message, session, changed > batch.after.sequence)
+            for message, session, changed in connection.execute(
+                "SELECT message_key, session_key, changed_seq FROM memberships"
+                " WHERE message_key IN (SELECT value FROM json_each(?1)) UNION ALL"
+                " SELECT message_key, session_key, 0 FROM superseded"
+                " WHERE message_key IN (SELECT value FROM json_each(?1))",
+                (chunk,),
+            )
+        )
+    for chunk in _chunks(sorted({session for _, session, _ in found.places})):
+        query = (
+            "SELECT s.key, p.path FROM sessions s LEFT JOIN projects p ON p.key = s.project_key"
+            " WHERE s.key IN (SELECT value FROM json_each(?))"
+        )
+        found.projects.update(connection.execute(query, (chunk,)).fetchall())
+    return found
 
 
 @contextmanager
@@ -190,6 +244,11 @@ def _messages(connection: Connection, after: FeedPosition, most: int, most_bytes
     rows = connection.execute(_SAME_CHANGE, (after.message_sequence, after.message_key, most + 1)).fetchall()
     if len(rows) <= most:
         rows += connection.execute(_LATER_CHANGE, (after.message_sequence, most + 1 - len(rows))).fetchall()
+    return _bounded(rows, most, most_bytes)
+
+
+def _bounded(rows: list[Row], most: int, most_bytes: int) -> tuple[list[Row], bool]:
+    """The first of these messages, at least one, and whether these are all."""
     size = 0
     for number, row in enumerate(rows):
         size += row[-1]

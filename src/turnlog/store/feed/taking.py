@@ -100,8 +100,9 @@ def take(
     # A machine begins one when its store was made anew or restored, or its levels were changed: all comes again.
     if batch.generation > generation:
         known = FeedPosition()
-    # The batch was taken, but the answer was lost on the way: the machine sends it again.
-    elif known == batch.until or _is_behind(batch.until, known):
+    # The batch was taken, but the answer was lost on the way: the machine sends it again. One that moves nothing on
+    # has messages that come again before what follows.
+    elif known == batch.until != batch.after or _is_behind(batch.until, known):
         return Taken(is_new=False)
     if known != batch.after:
         raise ConflictError(f"the feed of {store} was taken up to {list(known)}: {list(batch.after)} does not follow")
