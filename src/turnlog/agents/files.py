@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import cached_property
 from operator import attrgetter
@@ -265,23 +265,74 @@ _LARGEST_SMALL = 1 << 20
 
 def read_regular_file(path: Path | str, limit: int = _LARGEST_SMALL, start: int = 0) -> bytes:
     """At most `limit` bytes (-1: all) of a regular file; empty when it is missing, a link, or anything else."""
+    opened = _open_regular_file(path)
+    if opened is None:
+        return b""
+    try:
+        size = opened.size - start
+        return _read_from(opened, start, size if limit < 0 or size < limit else limit)
+    finally:
+        os.close(opened.descriptor)
+
+
+def read_ends(paths: Sequence[str], limit: int) -> Iterator[bytes]:
+    """As `read_regular_file` of each path, at most `limit` bytes of its end.
+
+    The disk is asked for many ends before the first is waited for: 24,000 logs that were not in the system's cache
+    took 18 s one after the other, and 2 s so.
+    """
+    for first in range(0, len(paths), _OPEN_AT_ONCE):
+        opened = [_open_regular_file(path) for path in paths[first : first + _OPEN_AT_ONCE]]
+        try:
+            for file in filter(None, opened):
+                _will_need(file.descriptor, max(0, file.size - limit), limit)
+            for file in opened:
+                yield b"" if file is None else _read_from(file, max(0, file.size - limit), min(limit, file.size))
+        finally:
+            for file in filter(None, opened):
+                os.close(file.descriptor)
+
+
+_OPEN_AT_ONCE = 64
+"""Some systems let a process have 256 files."""
+
+
+class _OpenFile(NamedTuple):
+    # A file object costs more than opening and reading: a first import looks into ten thousands of ends.
+    descriptor: int
+    size: int
+
+
+def _open_regular_file(path: Path | str) -> _OpenFile | None:
     try:
         descriptor = os.open(path, os.O_RDONLY | BINARY | NO_WAIT | NO_FOLLOW)
     except OSError:
-        return b""
-    # A file object costs more than opening and reading: a first import looks into ten thousands of ends.
+        return None
     try:
         status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            return b""
+        if stat.S_ISREG(status.st_mode):
+            return _OpenFile(descriptor, status.st_size)
+    except OSError:
+        pass
+    os.close(descriptor)
+    return None
+
+
+def _will_need(descriptor: int, start: int, size: int) -> None:
+    """Have the system read something into its cache; not every system can be asked."""
+    with suppress(AttributeError, OSError):
+        os.posix_fadvise(descriptor, start, size, os.POSIX_FADV_WILLNEED)
+
+
+def _read_from(file: _OpenFile, start: int, size: int) -> bytes:
+    if size <= 0:
+        return b""
+    try:
         if start:
-            os.lseek(descriptor, start, os.SEEK_SET)
-        size = status.st_size - start
-        return _read_exactly(descriptor, size if limit < 0 or size < limit else limit) if size > 0 else b""
+            os.lseek(file.descriptor, start, os.SEEK_SET)
+        return _read_exactly(file.descriptor, size)
     except OSError:
         return b""
-    finally:
-        os.close(descriptor)
 
 
 def _read_exactly(descriptor: int, size: int) -> bytes:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 
 from turnlog.agents.base import Source
-from turnlog.agents.files import read_regular_file
+from turnlog.agents.files import read_ends, read_regular_file
 from turnlog.store.sources import Fingerprint
 
 _CROWD = 20
@@ -44,23 +44,27 @@ def newest_first(sources: Iterable[tuple[Source, Fingerprint]]) -> list[int]:
     """
     found = list(sources)
     now = time.time_ns()
-    crowds = Counter(fingerprint.mtime_ns // _MINUTE_NS for _, fingerprint in found)
-    times = [
-        fingerprint.mtime_ns
-        if source.version is not None or crowds[fingerprint.mtime_ns // _MINUTE_NS] < _CROWD
-        else _last_record(source.path, fingerprint.size, now)
-        for source, fingerprint in found
+    times = [fingerprint.mtime_ns for _, fingerprint in found]
+    crowds = Counter(moment // _MINUTE_NS for moment in times)
+    crowded = [
+        place
+        for place, (source, _) in enumerate(found)
+        if source.version is None and crowds[times[place] // _MINUTE_NS] >= _CROWD
     ]
+    ends = read_ends([found[place][0].path for place in crowded], _TAILS[0])
+    for place, end in zip(crowded, ends, strict=True):
+        source, fingerprint = found[place]
+        times[place] = _last_record(source.path, fingerprint.size, end, now)
     return sorted(range(len(found)), key=times.__getitem__, reverse=True)
 
 
-def _last_record(path: str, size: int, now: int) -> int:
+def _last_record(path: str, size: int, end: bytes, now: int) -> int:
     """Nanoseconds since 1970 of the last record that is not of the future; 0 if the log's end does not say.
 
     The file's own time is no bound: archives and images give all their files an old one.
     """
     for tail in _TAILS:
-        data = read_regular_file(path, tail, max(0, size - tail))
+        data = end if tail == _TAILS[0] else read_regular_file(path, tail, max(0, size - tail))
         # As texts they have the same order, and only one is turned into a number.
         usual = _USUAL_TIME.findall(data)
         newest = _nanoseconds(max(usual)) if usual else 0
