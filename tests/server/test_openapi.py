@@ -272,3 +272,26 @@ def test_the_server_describes_itself_as_the_library_does(described: dict[str, An
     )
     said = subprocess.run([sys.executable, "-P", "-c", code, str(library)], check=True, capture_output=True, text=True)
     assert json.loads(said.stdout) == json.loads(json.dumps(described))
+
+
+def test_a_route_is_completed_when_it_is_asked_first(library: Path) -> None:
+    """In a process of its own, because the routes are the same in every application."""
+    code = (
+        "import sys\n"
+        "from pathlib import Path\n"
+        "from starlette.testclient import TestClient\n"
+        "from turnlog.server import create_app\n"
+        "from turnlog.server.routes.router import LateRoute\n"
+        "app = create_app(Path(sys.argv[1]))\n"
+        "routes = [route for route in app.router.routes if isinstance(route, LateRoute)]\n"
+        "complete = lambda: [route.path for route in routes if 'dependant' in vars(route)]\n"
+        "assert complete() == [], complete()\n"
+        "with TestClient(app, base_url='http://127.0.0.1:8765') as client:\n"
+        "    assert client.get('/api/agents').status_code == 200\n"
+        "    assert client.post('/api/usage').status_code == 405\n"
+        "    assert complete() == ['/api/agents'], complete()\n"
+        "    assert client.get('/api/usage?by=no').status_code == 422\n"
+        "    assert client.get('/api/usage').status_code == 200\n"
+        "assert complete() == ['/api/usage', '/api/agents'], complete()\n"
+    )
+    subprocess.run([sys.executable, "-P", "-c", code, str(library)], check=True)

@@ -55,6 +55,7 @@ from turnlog.server.context import CONTEXT
 from turnlog.server.errors import error_response, handle_errors
 from turnlog.server.mcp import ADDRESS
 from turnlog.server.routes import SHARED
+from turnlog.server.routes.router import add_routes
 from turnlog.store.feed.taking import Taken
 from turnlog.store.postgres.connection import TeamConnection, WrongRowsError
 from turnlog.store.postgres.database import Database
@@ -139,12 +140,7 @@ def create_hub(
     app.state.hub = HubState(settings, people, failures, provider, retention)
     app.state.contexts = contexts
     app.state.sync = _sync(open_team, people, contexts, watched)
-    for router in SHARED:
-        app.include_router(router, prefix="/api")
-    for router in ROUTERS:
-        app.include_router(router)
-    app.include_router(pages)
-    app.include_router(pages_router)
+    add_routes(app, (*SHARED, *ROUTERS, pages, pages_router))
     app.router.routes.append(Mount("/hub/v1", routes=routes()))
     app.router.routes.append(Route(ADDRESS, endpoint=_Mcp(), include_in_schema=False))
     _add_health(app, metrics, settings, people, watched)

@@ -15,6 +15,7 @@ from turnlog.hub.routes import ROUTERS as HUB_ROUTERS
 from turnlog.server import openapi
 from turnlog.server.app import new_app
 from turnlog.server.routes import ROUTERS
+from turnlog.server.routes.router import add_routes
 from turnlog.server.swift import swift_types
 from turnlog.server.typescript import schema_types
 
@@ -30,10 +31,7 @@ def schemas() -> Mapping[str, Mapping[str, Any]]:
         yield
 
     app = new_app(no_lifespan, "turnlog hub")
-    for router in ROUTERS:
-        app.include_router(router, prefix="/api")
-    for router in HUB_ROUTERS:
-        app.include_router(router)
+    add_routes(app, (*ROUTERS, *HUB_ROUTERS))
     openapi.describe_responses(app, BODIES)
     return app.openapi()["components"]["schemas"]
 

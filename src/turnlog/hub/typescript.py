@@ -14,6 +14,7 @@ from turnlog.hub.app import BODIES
 from turnlog.hub.routes import ROUTERS
 from turnlog.server import openapi
 from turnlog.server.app import create_app, new_app
+from turnlog.server.routes.router import add_routes
 from turnlog.server.typescript import schema_types
 
 
@@ -25,8 +26,7 @@ async def _no_lifespan(app: FastAPI) -> AsyncGenerator[None]:
 def main() -> None:
     """Write the types of this version's hub, without those of every server, to the standard output."""
     app = new_app(_no_lifespan)
-    for router in ROUTERS:
-        app.include_router(router)
+    add_routes(app, ROUTERS)
     openapi.describe_responses(app, BODIES)
     with tempfile.TemporaryDirectory() as folder:
         shared = create_app(Path(folder) / "turnlog.db").openapi()["components"]["schemas"]

@@ -28,6 +28,7 @@ from turnlog.server.errors import handle_errors
 from turnlog.server.mcp import ADDRESS, McpEndpoint
 from turnlog.server.network import Guard, require_token
 from turnlog.server.routes import ROUTERS
+from turnlog.server.routes.router import API, add_routes
 from turnlog.store import open_store
 from turnlog.store.search.base import search_path
 from turnlog.store.search.searcher import Searcher
@@ -76,8 +77,7 @@ def create_app(store_path: Path, settings: Settings | None = None, progress: Pas
 
     app = new_app(lifespan)
     app.state.context = context
-    for router in ROUTERS:
-        app.include_router(router, prefix="/api")
+    add_routes(app, ROUTERS)
     app.router.routes.append(Route(ADDRESS, endpoint=mcp, include_in_schema=False))
     handle_errors(app)
     add_web_app(app, settings.static_folder, ROUTERS)
@@ -144,7 +144,7 @@ def add_web_app(app: FastAPI, folder: Path, api: Sequence[APIRouter]) -> None:
             return HTMLResponse(_NOT_BUILT, 503)
         return files["index.html"].response(request)
 
-    for path in ("/api", "/api/{path:path}"):
+    for path in (API, f"{API}/{{path:path}}"):
         app.router.routes.append(Route(path, endpoint=_Unanswered(api), include_in_schema=False))
     app.add_route("/{path:path}", get_page, methods=["GET"], include_in_schema=False)
 
@@ -160,7 +160,7 @@ class _Unanswered:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuse one request."""
-        path = f"/{scope['path_params'].get('path', '')}"
+        path = f"{API}/{scope['path_params'].get('path', '')}"
         found = [route for route in self._routes if route.path_regex.match(path)]
         methods = {method for route in found for method in route.methods or ()}
         if not methods:

@@ -9,15 +9,16 @@ from __future__ import annotations
 import re
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from starlette.responses import Response
 
 from turnlog.errors import NotFoundError
 from turnlog.server.context import ContextOf, not_modified
 from turnlog.server.openapi import BYTES
 from turnlog.server.routes.messages import BytesQuery
+from turnlog.server.routes.router import api_router
 
-router = APIRouter(default_response_class=Response, tags=["blobs"])
+router = api_router(tags=["blobs"])
 
 _PICTURES: tuple[tuple[re.Pattern[bytes], str], ...] = (
     (re.compile(rb"\x89PNG\r\n\x1a\n"), "image/png"),

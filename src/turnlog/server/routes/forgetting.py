@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import Depends, Request
 from pydantic import BaseModel, ConfigDict, Field, StrictBool
 from starlette.responses import Response
 
@@ -10,6 +10,7 @@ from turnlog.server.context import ContextOf, write
 from turnlog.server.openapi import responds_with
 from turnlog.server.responses import ForgetResponse
 from turnlog.server.routes.native import may_write
+from turnlog.server.routes.router import api_router
 from turnlog.server.routes.sessions import takes_json
 
 
@@ -22,7 +23,7 @@ class ForgetBody(BaseModel):
     dry_run: StrictBool = Field(description="`true`: remove nothing.")
 
 
-router = APIRouter(default_response_class=Response, dependencies=[Depends(may_write)])
+router = api_router(dependencies=[Depends(may_write)])
 
 
 @router.post(

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Annotated
 
 import msgspec
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -25,6 +25,7 @@ from turnlog.server.live import KEEP_ALIVE, LaggedError, LiveTopics, word
 from turnlog.server.openapi import accepts_with, streams
 from turnlog.server.responses import ChangePlace, HookResponse, SessionsUpdate, SessionUpdate
 from turnlog.server.routes.messages import EventsQuery
+from turnlog.server.routes.router import api_router
 
 KEEP_ALIVE_SECONDS = 15.0
 
@@ -35,7 +36,7 @@ _HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 """Kept by nobody, and passed on at once by a proxy."""
 
 
-router = APIRouter(default_response_class=Response)
+router = api_router()
 
 
 @router.get("/events", tags=["events"], responses=streams(SessionsUpdate, ChangePlace))
@@ -87,7 +88,7 @@ async def _events(
                 return
 
 
-hooks_router = APIRouter(default_response_class=Response)
+hooks_router = api_router()
 
 _BODY = {"required": True, "content": {"application/json": {"schema": {"type": "object"}}}}
 

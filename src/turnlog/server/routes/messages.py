@@ -7,7 +7,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import Path, Query, Request
 from pydantic import Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 from starlette.concurrency import run_in_threadpool
@@ -37,6 +37,7 @@ from turnlog.server.routes.parameters import (
     SessionPosition,
     WindowSize,
 )
+from turnlog.server.routes.router import api_router
 from turnlog.store.base import Store
 from turnlog.store.values import StoredPart
 
@@ -116,7 +117,7 @@ class BytesQuery(QueryParameters):
     as_: Literal["text"] | None = Field(None, alias="as", description="`text`: as plain text in UTF-8.")
 
 
-router = APIRouter(default_response_class=Response)
+router = api_router()
 
 
 @router.get("/sessions/{session_id}/window", tags=["sessions"], responses=responds_with(WindowPage))

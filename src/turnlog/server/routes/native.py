@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Annotated, NoReturn, TypeVar
 
 import msgspec
-from fastapi import APIRouter, Depends, HTTPException, Request
+from fastapi import Depends, HTTPException, Request
 from starlette.responses import Response
 
 from turnlog.model import Ownership
@@ -22,6 +22,7 @@ from turnlog.server.errors import InvalidBodyError, InvalidParameterError, judgi
 from turnlog.server.openapi import responds_with, takes
 from turnlog.server.requests import MessagesBody, SessionBody, ToolCallBody
 from turnlog.server.responses import MembershipsResponse, MessageResponse, SessionItem
+from turnlog.server.routes.router import api_router
 from turnlog.server.routes.sessions import may_annotate, takes_json
 from turnlog.store.values import SessionFacts
 
@@ -49,7 +50,7 @@ async def _read(request: Request) -> bytes:
 
 BodyOf = Annotated[bytes, Depends(_read)]
 
-router = APIRouter(default_response_class=Response, dependencies=[Depends(may_write)])
+router = api_router(dependencies=[Depends(may_write)])
 _JSON = [Depends(takes_json)]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from pydantic import Field
 from starlette.responses import Response
 
@@ -24,6 +24,7 @@ from turnlog.server.responses import (
     StatusResponse,
 )
 from turnlog.server.routes.parameters import LongPage, Moment, QueryParameters, explain_nothing, to_zone
+from turnlog.server.routes.router import api_router
 from turnlog.settings import load_settings
 from turnlog.store.base import DiagnosticFilter, InsightFilter, UsageFilter
 from turnlog.store.budgets import spent_budgets
@@ -108,7 +109,7 @@ class DiagnosticQuery(QueryParameters):
 _AS_CSV = {"text/csv": {"schema": {"type": "string"}}}
 
 
-router = APIRouter(default_response_class=Response)
+router = api_router()
 
 
 @router.get("/usage", tags=["usage"], responses=responds_with(UsageReport, besides=_AS_CSV))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Self
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import Depends, Request
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 from starlette.responses import Response
 
@@ -12,6 +12,7 @@ from turnlog.plain_text import refuse_controls
 from turnlog.server.context import ContextOf, write
 from turnlog.server.openapi import responds_with
 from turnlog.server.responses import ProjectsResponse
+from turnlog.server.routes.router import api_router
 from turnlog.server.routes.sessions import may_annotate, takes_json
 from turnlog.store.usage_report import ProjectSummary
 
@@ -36,7 +37,7 @@ class ProjectBody(BaseModel):
         return self
 
 
-router = APIRouter(default_response_class=Response)
+router = api_router()
 
 
 @router.get("/projects", tags=["inventory"], responses=responds_with(ProjectsResponse))

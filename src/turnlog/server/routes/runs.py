@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 import msgspec
-from fastapi import APIRouter, Depends, HTTPException, Query, Request
+from fastapi import Depends, HTTPException, Query, Request
 from pydantic import Field
 from starlette.responses import Response
 
@@ -20,6 +20,7 @@ from turnlog.server.openapi import responds_with
 from turnlog.server.prompts import Prompts, PromptState, can_ask
 from turnlog.server.responses import PromptResponse, RunMessagePage, RunPage, RunResponse
 from turnlog.server.routes.parameters import ListPage, Moment, QueryParameters
+from turnlog.server.routes.router import api_router
 from turnlog.server.routes.sessions import PromptAnswerBody, PromptBody, takes_json
 from turnlog.store.base import RunFilter
 from turnlog.store.choices import RunStatus
@@ -48,7 +49,7 @@ class PageQuery(QueryParameters):
     cursor: str | None = None
 
 
-router = APIRouter(default_response_class=Response)
+router = api_router()
 
 
 @router.get("/runs", tags=["runs"], responses=responds_with(RunPage))

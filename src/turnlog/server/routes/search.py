@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Annotated, cast
 
 import msgspec
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from pydantic import Field
 from starlette.responses import Response
 
@@ -24,6 +24,7 @@ from turnlog.server.responses import (
     SnippetPiece,
 )
 from turnlog.server.routes.parameters import Moment, QueryParameters, SmallPage, explain_nothing
+from turnlog.server.routes.router import api_router
 from turnlog.store.search.base import Hit, HitPlace, SearchField, SearchFilter, SearchSort, SessionHits
 from turnlog.store.search.query import QueryError
 
@@ -58,7 +59,7 @@ class SearchQuery(QueryParameters):
         return SearchFilter(**self.model_dump(include=set(SearchFilter._fields)))
 
 
-router = APIRouter(default_response_class=Response, tags=["search"])
+router = api_router(tags=["search"])
 
 
 @router.get("/search", responses=responds_with(SearchResponse))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Depends, HTTPException, Query, Request
+from fastapi import Depends, HTTPException, Query, Request
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool
 from starlette.responses import Response
 
@@ -18,6 +18,7 @@ from turnlog.server.errors import InvalidParameterError, judging
 from turnlog.server.openapi import BYTES, responds_with
 from turnlog.server.responses import ContextResponse, OutlineResponse, SessionItem, SessionPage, SessionResponse
 from turnlog.server.routes.parameters import ListPage, Moment, QueryParameters, explain_nothing, to_zone
+from turnlog.server.routes.router import api_router
 from turnlog.store.base import HourOfWeek, SessionFilter, Store
 from turnlog.store.choices import SessionHaving, SessionSort, SessionStatus
 from turnlog.store.insights import context_to_csv
@@ -123,7 +124,7 @@ class AnnotationsBody(BaseModel):
         return AnnotationsChange(**self.model_dump(exclude_unset=True))
 
 
-router = APIRouter(default_response_class=Response)
+router = api_router()
 
 
 @router.get("/sessions", tags=["sessions"], responses=responds_with(SessionPage))

@@ -8,7 +8,7 @@ from typing import Annotated
 from urllib.parse import quote
 
 import msgspec
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from pydantic import Field
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
@@ -21,8 +21,9 @@ from turnlog.server.network import peer_of
 from turnlog.server.openapi import responds_with
 from turnlog.server.responses import SignInLinkResponse, SignInResponse
 from turnlog.server.routes.parameters import QueryParameters
+from turnlog.server.routes.router import api_router
 
-router = APIRouter(default_response_class=Response, prefix="/sign-in", tags=["sign-in"])
+router = api_router("/sign-in", tags=["sign-in"])
 
 _log = logging.getLogger(__name__)
 

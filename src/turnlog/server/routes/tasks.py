@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import Depends, Request
 from starlette.responses import Response
 
 from turnlog.plain_text import refuse_controls
@@ -12,10 +12,11 @@ from turnlog.server.openapi import creates, responds_with, takes
 from turnlog.server.requests import TaskBody, TaskNameBody
 from turnlog.server.responses import TasksResponse
 from turnlog.server.routes.native import BodyOf, decode, may_write
+from turnlog.server.routes.router import api_router
 from turnlog.server.routes.sessions import takes_json
 from turnlog.store.values import Task
 
-router = APIRouter(default_response_class=Response)
+router = api_router()
 _WRITES = [Depends(may_write)]
 _TAKES = [*_WRITES, Depends(takes_json)]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Annotated
 
 import msgspec
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from pydantic import Field
 from starlette.responses import Response
 
@@ -23,6 +23,7 @@ from turnlog.server.responses import (
     TouchedFiles,
 )
 from turnlog.server.routes.parameters import ListPage, LongPage, Moment, QueryParameters, explain_nothing
+from turnlog.server.routes.router import api_router
 from turnlog.store.base import FileFilter, Store, ToolCallFilter
 from turnlog.store.rows import CHANGING_KINDS
 from turnlog.store.values import FileTouch, FileUse
@@ -81,7 +82,7 @@ class TouchedFilesQuery(QueryParameters):
         return FileFilter(**self.model_dump(exclude={"limit"}))
 
 
-router = APIRouter(default_response_class=Response)
+router = api_router()
 
 
 @router.get("/tool-calls", tags=["tool calls"], responses=responds_with(ToolCallPage))

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, HTTPException, Query, Request
+from fastapi import Depends, HTTPException, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
@@ -19,11 +19,12 @@ from turnlog.server.context import ContextOf, write
 from turnlog.server.openapi import responds_with
 from turnlog.server.responses import FileLinesResponse, HandoffResponse, HandoffTarget, HandoffTargetsResponse
 from turnlog.server.routes.parameters import QueryParameters
+from turnlog.server.routes.router import api_router
 from turnlog.server.routes.sessions import takes_json
 
-router = APIRouter(default_response_class=Response)
+router = api_router()
 
-local_router = APIRouter(default_response_class=Response)
+local_router = api_router()
 """What needs the agents and the files of this machine."""
 
 
