@@ -532,6 +532,39 @@ def test_a_shorter_copy_whose_level_is_lowered_is_not_lost(
     assert hub_store.session("claude-code:s1").counts.messages == 2
 
 
+@pytest.mark.parametrize("low", ["none", "metrics", "redacted"])
+def test_a_raised_level_takes_nothing_from_the_hub(
+    tmp_path: Path, hub: HubProcess, hub_store: PostgresStore, low: str
+) -> None:
+    words = ["one", "two", "three", "four"]
+    (laptop,) = copies_at(tmp_path, hub, laptop=low)
+    desktop = Box(tmp_path, hub, "desktop")
+    desktop.level("/", "full")
+    log(desktop, "/home/ana/app", "s1", *words)
+    desktop.sync()
+    desktop.push()
+    laptop.level("/", "full")
+    laptop.push()
+    # Also not what the other machine has more of; only its own numbers, which are under another id, go.
+    assert ids(hub_store) == ["claude-code:s1"]
+    assert shown_on(hub_store, "claude-code:s1") == words
+    laptop.level("/", "none")
+    laptop.push()
+    assert ids(hub_store) == []
+
+
+def test_a_raised_level_leaves_the_numbers_of_another_machine(
+    tmp_path: Path, hub: HubProcess, hub_store: PostgresStore
+) -> None:
+    laptop, desktop = copies_at(tmp_path, hub, laptop="metrics", desktop="metrics")
+    log(desktop, "/home/ana/app", "s1", "one", "two", "three", "four")
+    desktop.sync()
+    desktop.push()
+    laptop.level("/", "full")
+    laptop.push()
+    assert sorted(session.counts.messages for session in hub_store.sessions().items) == [2, 4]
+
+
 @pytest.mark.parametrize(("high", "lowered"), [("full", "redacted"), ("redacted", "metrics"), ("redacted", "none")])
 def test_of_a_session_that_one_machine_takes_back_the_other_sends_all_again_when_it_goes_on(
     tmp_path: Path, hub: HubProcess, hub_store: PostgresStore, high: str, lowered: str

@@ -38,7 +38,7 @@ def level(project: str | None, level: str | None, remove: bool, store_path: Path
     """Choose how much of a project leaves this machine; without a level, show the levels.
 
     PROJECT is the name or the folder of a project, or any other folder. The level holds for the folder and all below.
-    What was sent at another level is taken back with the next push. Without its rule, a folder has the level of the
+    What was sent at a higher level is taken back with the next push. Without its rule, a folder has the level of the
     folder above that has one, or of the settings.
     """
     from turnlog.hub.machine.levels import MEANINGS

@@ -25,6 +25,12 @@ MEANINGS: Final[dict[Level, str]] = {
 }
 
 
+def is_lower(level: str, than: str) -> bool:
+    """Whether less leaves at a level than at another one."""
+    ranks: dict[str, int] = {each: rank for rank, each in enumerate(LEVELS)}
+    return ranks[level] < ranks[than]
+
+
 class Levels:
     """The level of every folder: that of the nearest folder above it that has one."""
 

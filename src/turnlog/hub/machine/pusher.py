@@ -11,14 +11,14 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
 from turnlog.errors import NotFoundError, StoreBusyError
 from turnlog.hub.machine.client import BehindError, HubClient, HubRefusedError, pack
 from turnlog.hub.machine.leaving import Leaving, Sieve
-from turnlog.hub.machine.levels import Level, Levels
+from turnlog.hub.machine.levels import Level, Levels, is_lower
 from turnlog.hub.machine.metrics import HashedNames
 from turnlog.hub.machine.redacting import rules_digest
 from turnlog.hub.machine.state import MachineState, Sent
@@ -81,6 +81,18 @@ def current_levels(state: MachineState) -> Levels:
     return Levels(hub.level, {**hub.projects, **state.levels()})
 
 
+class _Change(NamedTuple):
+    """A session whose level is another one than before."""
+
+    sent: Sent
+    level: Level
+
+    @property
+    def is_lowered(self) -> bool:
+        """Whether the hub has more of it than it may have now."""
+        return is_lower(self.level, self.sent.level)
+
+
 class StorePusher:
     """Pushes one store. One thread at a time uses it."""
 
@@ -107,11 +119,12 @@ class StorePusher:
         sieve, store = self._sieve(), self._state.store_id()
         self._repeated = FeedPosition(), set()
         after = self._begin(store)
-        # Another level may have other ids and texts: what was sent at the old one goes, and everything comes again.
-        withdrawn = self._changed_levels() if after == FeedPosition() else {}
+        # Another level may have other ids and texts: everything comes again, and what was sent at a higher one goes.
+        changed = self._changed_levels() if after == FeedPosition() else {}
+        withdrawn = sorted(each.sent.name for each in changed.values() if each.is_lowered)
         self._push_outgoing(report)
         with ThreadPoolExecutor(1, "turnlog-hub") as thread:
-            following = thread.submit(self._packed, after, sieve, self._state.generation, sorted(withdrawn))
+            following = thread.submit(self._packed, after, sieve, self._state.generation, withdrawn)
             while (found := following.result()) is not None:
                 leaving, packed = found
                 after = leaving.batch.after
@@ -125,12 +138,12 @@ class StorePusher:
                 except (BehindError, CopiesNeededError, HubRefusedError) as error:
                     following.result()
                     after = self._again(after, error)
-                    following = thread.submit(self._packed, after, sieve, self._state.generation, sorted(withdrawn))
+                    following = thread.submit(self._packed, after, sieve, self._state.generation, withdrawn)
                     continue
-                report.taken_back |= self._taken_back(withdrawn.values())
-                self._note(leaving, withdrawn, set(accepted.refused))
+                report.taken_back |= {each for each, change in changed.items() if change.level == "none"}
+                self._note(leaving, changed, set(accepted.refused))
                 # Said once: the batches that follow bring these sessions again, at their new level.
-                withdrawn = {}
+                changed, withdrawn = {}, []
                 _add(report, leaving, set(accepted.refused))
                 on_batch(report)
                 self._push_outgoing(report)
@@ -262,25 +275,18 @@ class StorePusher:
     def _is_other(self) -> bool:
         return self._state.rules != current_levels(self._state).digest()
 
-    def _changed_levels(self) -> dict[str, str]:
-        """Id on the hub -> session, of those that were sent, or held back, by another level than they have now."""
+    def _changed_levels(self) -> dict[str, _Change]:
+        """Those sessions that were sent, or held back, by another level than they have now."""
         levels, sent = current_levels(self._state), self._state.sent()
         with snapshot(self._store_path) as connection:
-            now = {session_id: levels.of(path) for session_id, path in projects_of_sessions(connection)}
+            now: dict[str, Level] = {
+                session_id: levels.of(path) for session_id, path in projects_of_sessions(connection)
+            }
         return {
-            known.name: session_id
+            session_id: _Change(known, now[session_id])
             for session_id, known in sent.items()
             if session_id in now and now[session_id] != known.level
         }
-
-    def _taken_back(self, changed: Iterable[str]) -> set[str]:
-        """Those of these sessions, whose levels have changed, that were sent, and are not sent again."""
-        levels, sent, wanted = current_levels(self._state), self._state.sent(), set(changed)
-        if not wanted:
-            return set()
-        with snapshot(self._store_path) as connection:
-            held = {name for name, path in projects_of_sessions(connection) if levels.of(path) == "none"}
-        return {each for each in wanted & held if sent[each].level != "none"}
 
     def _forgotten(self, batch: FeedBatch, sieve: Sieve) -> list[str]:
         """Ids on the hub of sessions that were forgotten here."""
@@ -298,14 +304,18 @@ class StorePusher:
                 names.add(session_id)
         return sorted(names)
 
-    def _note(self, leaving: Leaving, withdrawn: dict[str, str], refused: set[str]) -> None:
-        sent = {
+    def _note(self, leaving: Leaving, changed: dict[str, _Change], refused: set[str]) -> None:
+        # The hub has a session at its old level until it comes again. Noted at the new one, it is no change any more:
+        # a push that is cut off goes on where it was.
+        gone = {each for each, change in changed.items() if change.is_lowered or change.sent.level == "none"}
+        sent = {each: Sent(change.sent.name, change.level) for each, change in changed.items() if each not in gone}
+        sent |= {
             session_id: Sent(name, level)
             for session_id, (name, level) in leaving.sessions.items()
             if name not in refused
         }
         sent |= {session_id: Sent(session_id, "none") for session_id in leaving.held_back}
-        self._state.note_sent(sent, withdrawn.values())
+        self._state.note_sent(sent, gone)
 
     def _push_outgoing(self, report: PushReport) -> None:
         """Send log files and large contents of batches that the hub has.

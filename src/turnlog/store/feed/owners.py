@@ -186,6 +186,24 @@ class SessionOwners:
             )
         return found
 
+    def outgrown(self, batch: FeedBatch) -> list[str]:
+        """Ids at the level `metrics` of sessions that this store sent so, and that come at a higher level now."""
+        owner = self._owner
+        if owner is None or not owner.user or self._hidden is None:
+            return []
+        names = batch.names.get("sessions", {})
+        sent = {row[0] for row in batch.rows.get("sessions", ()) if batch.levels.get(row[0]) != "metrics"}
+        hidden = sorted(self._hidden.session(self._sent_id(":".join(names[key]))) for key in sent)
+        found: list[str] = []
+        for chunk in in_chunks(hidden):
+            rows = self._connection.execute(
+                "SELECT session_id FROM session_owners WHERE session_id IN (SELECT value FROM json_each(?))"
+                " AND owner_user = ? AND store = ? AND level = 'metrics' AND session_key IS NOT NULL",
+                (chunk, owner.user, self._store),
+            )
+            found += [session_id for (session_id,) in rows]
+        return found
+
     def forgotten_ids(self, session_ids: Iterable[str]) -> set[str]:
         """Ids of sessions that are kept out: forgotten here, or by this owner.
 

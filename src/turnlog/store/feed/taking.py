@@ -192,6 +192,8 @@ class _Taking:
         """Ids of sessions that were here and are deleted."""
         self.withdrawn: list[str] = []
         """Ids of sessions that were here and may come again."""
+        self._outgrown: list[str] = []
+        """Ids under which sessions are here that come under another one now."""
         self._shared: dict[int, dict[int, int]] = {}
         """Fork -> message that is billed to its origin -> the origin."""
         self._owners = SessionOwners(connection, owner, store, hidden)
@@ -216,7 +218,8 @@ class _Taking:
                 self._taken_back.check(self._session_ids() | {*self._forks.origins.values()})
         # What is forgotten gets no key, and rows without keys are not written.
         self._owners.claim(self._batch)
-        if self._batch.forgotten or self._batch.withdrawn:
+        self._outgrown = self._owners.outgrown(self._batch)
+        if self._batch.forgotten or self._batch.withdrawn or self._outgrown:
             # What others write refers to contents that are about to go.
             wait_for_writers()
         self._forget()
@@ -303,6 +306,9 @@ class _Taking:
             if self._is_stored(session_id):
                 gone_with += withdraw(self._connection, session_id, user, named)
                 self.withdrawn.append(session_id)
+        for session_id in self._outgrown:
+            if self._is_stored(session_id):  # a subagent has gone with its parent
+                gone_with += withdraw(self._connection, session_id, user, named)
         self._taken_back.note(gone_with)
 
     def _with_subagents(self, forgotten: set[str]) -> set[str]:
