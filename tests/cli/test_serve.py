@@ -184,9 +184,13 @@ def test_a_port_that_cannot_be_is_wrong_use(run: Command) -> None:
 
 @contextmanager
 def served() -> Generator[dict[str, Any]]:
-    """The status of `turnlog serve`, which runs meanwhile."""
+    """The status of `turnlog serve` once it has read everything; it runs meanwhile."""
     with process("serve", "--no-browser", "--port", "0") as link:
-        yield ask(link, paths.data_dir())
+        deadline = time.monotonic() + 60
+        while not (status := ask(link, paths.data_dir()))["sync"]["passes"]:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        yield status
 
 
 def test_a_sample_is_shown_until_there_are_logs(home: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -14,6 +14,7 @@ from typing import cast
 import pytest
 
 from support.environment import hide_places
+from turnlog import paths
 from turnlog.errors import StoreBusyError
 from turnlog.server import background as background_process
 from turnlog.server import worker
@@ -207,6 +208,30 @@ def test_the_process_reads_and_ends(tmp_path: Path) -> None:
     background.stop()
     assert progress.current().state == "off"
     assert progress.current().error is None
+
+
+def test_the_sample_is_read_once_and_nothing_runs_then() -> None:
+    store, saved = paths.sample_path(), list[int]()
+    progress = PassProgress()
+    background = Background(store, progress, on_saved=lambda: saved.append(1), sample=True)
+    background.start()
+    wait_for(lambda: progress.current().passes == 1 and progress.current().state == "off")
+    assert saved
+    assert [pid for pid in children() if str(store) in Path(f"/proc/{pid}/cmdline").read_text()] == []
+    background.stop()
+    assert (progress.current().error, progress.current().passes) == (None, 1)
+    with open_store(store) as opened:
+        assert opened.status().sessions > 10
+
+
+def test_a_sample_that_cannot_be_read_says_why(tmp_path: Path) -> None:
+    (tmp_path / "turnlog.db").write_bytes(b"this is no database" * 100)
+    progress = PassProgress()
+    background = Background(tmp_path / "turnlog.db", progress, sample=True)
+    background.start()
+    wait_for(lambda: progress.current().passes == 1 and progress.current().state == "off")
+    assert "turnlog.db" in (progress.current().error or "")
+    background.stop()
 
 
 def test_a_session_that_is_requested_is_read_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

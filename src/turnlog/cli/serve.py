@@ -69,7 +69,7 @@ def serve(
     """
     from turnlog.runs.abandoned import close_abandoned_runs
     from turnlog.server import serve as run
-    from turnlog.server.sample import ensure_sample, has_own_sessions, is_sample_due
+    from turnlog.server.sample import has_own_sessions, is_sample_due
     from turnlog.store.connection import can_be_written
 
     given = _token(token, token_file, no_token=no_token)
@@ -90,7 +90,6 @@ def serve(
     # With --store the user gets that store, even if it is empty.
     is_own = ctx.get_parameter_source("store_path") is ParameterSource.DEFAULT
     if is_own and is_sample_due(store_path):
-        ensure_sample(paths.sample_path())
         click.echo("No agent's logs were found: this is the sample that comes with turnlog.", err=True)
         click.echo("Once an agent has run, its sessions take the place of the sample.", err=True)
         gave_way = serve_store(

@@ -17,6 +17,7 @@ import msgspec
 
 from turnlog.platforms.processes import in_own_group
 from turnlog.server.reports import (
+    SAMPLE,
     PassBegan,
     PassEnded,
     PassFailed,
@@ -98,11 +99,14 @@ class Background:
         progress: PassProgress,
         seconds: float = PASS_SECONDS,
         on_saved: Callable[[], None] = lambda: None,
+        *,
+        sample: bool = False,
     ) -> None:
-        """Start nothing yet."""
+        """Start nothing yet. A `sample` is read once, and its process ends."""
         self.on_saved = on_saved
         """Called after each commit, on the thread that reads reports."""
-        self._command = [sys.executable, "-P", "-m", "turnlog.server.worker", str(store_path), str(seconds)]
+        self._command = [sys.executable, "-P", "-m", "turnlog.server.worker", str(store_path)]
+        self._command.append(SAMPLE if sample else str(seconds))
         self._progress = progress
         self._process: subprocess.Popen[bytes] | None = None
         self._listener: threading.Thread | None = None
@@ -167,7 +171,11 @@ class Background:
             self._listen(process)
             if self._stopping.is_set():
                 return
-            self._progress.fail(f"the process that reads logs ended with status {process.wait()}")
+            status = process.wait()
+            if status == 0:  # the sample is read
+                self._progress.stop()
+                return
+            self._progress.fail(f"the process that reads logs ended with status {status}")
             if time.monotonic() - began > MOST_PAUSE_SECONDS:
                 pause = FIRST_PAUSE_SECONDS
             self._stopping.wait(pause)

@@ -6,11 +6,14 @@ Nothing else is imported here: the process is started before the rest of the ser
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 
 from turnlog.store.values import StoreValue
+
+SAMPLE: Final = "sample"
+"""Said to the process instead of the seconds between passes: it reads the bundled sample once."""
 
 
 class SyncProblem(StoreValue, frozen=True, kw_only=True):

@@ -17,6 +17,7 @@ from turnlog.server import Settings
 from turnlog.server.access import SignInLink, own_token
 from turnlog.server.addresses import bind, is_loopback, page_address
 from turnlog.server.background import Background, PassProgress
+from turnlog.server.sample import empty_other_sample
 from turnlog.server.web_framework import importing_web_framework
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def serve(
         use_token: False answers every program and every user of this machine, on loopback only.
         folder: Where the server's socket and token are; by default the folder of the store.
         sync: Whether logs are read in the background, now and as they are written.
-        sample: Whether the store is the bundled sample; said to the page.
+        sample: Whether the store is the bundled sample, which is read into it; said to the page.
         prompts: Whether the page may let an agent go on with a session; on loopback and with a token only.
         read_only: Whether nothing is written to the store: neither logs are read nor changes and prompts taken.
         open_browser: Whether to open the page, signed in.
@@ -81,7 +82,12 @@ def serve(
             sockets.append(opened.enter_context(own.listener))
             opened.callback(own.withdraw)
         progress = PassProgress()
-        background = Background(store_path, progress) if sync and not read_only else None
+        background = None
+        if sample:
+            empty_other_sample(store_path)
+            background = Background(store_path, progress, sample=True)
+        elif sync and not read_only:
+            background = Background(store_path, progress)
         if background is not None:
             # Logs are being read while the web framework is imported, which takes longer than all else here.
             opened.callback(background.stop)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import turnlog
 from turnlog.agents import agents_here, find_sources
@@ -16,6 +17,9 @@ from turnlog.agents.base import Agent, Source, SourceKind, is_database_itself, r
 from turnlog.errors import SourceError
 from turnlog.store import open_store
 from turnlog.sync.spools import find_spools
+
+if TYPE_CHECKING:
+    from turnlog.sync.syncer import OnSaved, Progress
 
 LOGS = Path(turnlog.__file__).parent / "sample"
 """The folder of recorded logs; each folder in it is laid out like an agent's home."""
@@ -36,24 +40,44 @@ def is_sample_due(store_path: Path) -> bool:
 def ensure_sample(store_path: Path) -> None:
     """Create the sample's store at `store_path`, or update it.
 
-    Its folder is emptied first if another installation of turnlog created it, because the same sessions would appear
-    twice.
+    Raises:
+        StoreError: The store cannot be written.
+    """
+    empty_other_sample(store_path)
+    read_sample(store_path)
+
+
+def empty_other_sample(store_path: Path) -> None:
+    """Empty the sample's folder if another installation of turnlog created it: the same sessions would appear twice."""
+    folder = store_path.parent
+    mark = folder / _MADE_FROM
+    if not mark.is_file() or mark.read_text(encoding="utf-8") != _installation():
+        shutil.rmtree(folder, ignore_errors=True)
+    # Before the folder within it is created, which would make this one readable for others.
+    folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
+def read_sample(
+    store_path: Path,
+    *,
+    on_saved: OnSaved = lambda sessions, last_change: None,
+    on_progress: Progress = lambda phase, done, total: None,
+) -> None:
+    """Read the sample's logs into its store; callbacks are those of `sync.syncer.Syncer`.
 
     Raises:
         StoreError: The store cannot be written.
     """
     # Imported here: there is hardly ever a sample to make, and the server waits for every import.
-    from turnlog.sync.syncer import sync
+    from turnlog.sync.syncer import Syncer
 
-    folder = store_path.parent
-    installation = f"{turnlog.__version__} {LOGS}"
-    mark = folder / _MADE_FROM
-    if not mark.is_file() or mark.read_text(encoding="utf-8") != installation:
-        shutil.rmtree(folder, ignore_errors=True)
-    # Before the folder within it is created, which would make this one readable for others.
-    folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    sync(store_path, roots=sample_roots())
-    mark.write_text(installation, encoding="utf-8")
+    with Syncer(store_path, on_saved=on_saved) as syncer:
+        syncer.scan(roots=sample_roots(), on_progress=on_progress)
+    (store_path.parent / _MADE_FROM).write_text(_installation(), encoding="utf-8")
+
+
+def _installation() -> str:
+    return f"{turnlog.__version__} {LOGS}"
 
 
 def sample_roots() -> list[Path]:

@@ -2,7 +2,7 @@
 
 `python -m turnlog.server.worker STORE SECONDS` writes a JSON line for every step to standard output. A line of its
 standard input is the id of a session that is to be read next. It ends when its standard input does, so that it never
-outlives the server that started it.
+outlives the server that started it. With `sample` instead of seconds it reads the bundled sample once, and ends.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import msgspec
 from turnlog.errors import TurnlogError
 from turnlog.platforms.processes import lower_priority
 from turnlog.server.reports import (
+    SAMPLE,
     PassBegan,
     PassEnded,
     PassFailed,
@@ -62,7 +63,7 @@ class _StoppedError(Exception):
 
 def main() -> None:
     """Run until standard input ends."""
-    store_path, seconds = Path(sys.argv[1]), float(sys.argv[2])
+    store_path = Path(sys.argv[1])
     # Ctrl-C in a terminal reaches every process; the server decides when this one stops.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     lower_priority(5)
@@ -72,6 +73,12 @@ def main() -> None:
     def report(made: Report) -> None:
         _write(output, made)
 
+    if sys.argv[2] == SAMPLE:
+        threading.Thread(target=_take_input, args=(sys.stdin.fileno(), str, stopped.set), daemon=True).start()
+        with suppress(_StoppedError):
+            _read_sample(store_path, stopped, report)
+        return
+    seconds = float(sys.argv[2])
     wanted = WantedSessions(lambda session_id, found: report(SessionSought(session_id=session_id, found=found)))
     with _open_watcher(report) as watcher:
 
@@ -82,6 +89,21 @@ def main() -> None:
         threading.Thread(target=_take_input, args=(sys.stdin.fileno(), wanted.add, stop), daemon=True).start()
         with suppress(_StoppedError):
             keep_reading(store_path, seconds, watcher, stopped, report, wanted)
+
+
+def _read_sample(store_path: Path, stopped: threading.Event, report: Callable[[Report], None]) -> None:
+    from turnlog.server.sample import read_sample
+
+    def tell_saved(_sessions: Set[str], last_change: int) -> None:
+        report(StoreSaved(sequence=last_change))
+
+    report(PassBegan())
+    try:
+        read_sample(store_path, on_saved=tell_saved, on_progress=_Progress(stopped, report))
+    except (TurnlogError, OSError) as error:
+        report(PassFailed(reason=str(error)))
+    else:
+        report(PassEnded(problems=[]))
 
 
 def _open_watcher(report: Callable[[Report], None]) -> Watcher:
