@@ -587,6 +587,52 @@ def test_of_a_session_that_one_machine_takes_back_the_other_sends_all_again_when
     assert hub_store.session("claude-code:s1").counts.messages == 7
 
 
+def test_what_one_machine_takes_back_stays_away_until_it_goes_on_on_another(
+    tmp_path: Path,
+    hub: HubProcess,
+    hub_store: PostgresStore,
+    place: tuple[HubProcess, str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    boxes = [Box(tmp_path, hub), Box(tmp_path, hub, "desktop")]
+    for box in boxes:
+        box.level("/", "full")
+        for session in ("s1", "s2", "s3"):
+            log(box, f"/home/ana/{session}", session, f"{session} hazel", "two")
+        box.sync()
+        box.push()
+    laptop, desktop = boxes
+    laptop.level("/", "none")
+    laptop.push()
+    log(desktop, "/home/ana/s1", "s1", "s1 hazel", "two", "three")
+    desktop.sync()
+    desktop.push()
+    assert shown_on(hub_store, "claude-code:s1") == ["s1 hazel", "two", "three"]
+    # Nor where everything comes again, in any pieces, with the log files.
+    with MachineState(desktop.store_path) as state:
+        state.generation += 1
+    monkeypatch.setattr(pusher, "MANY_MESSAGES", 1)
+    desktop.push()
+    assert ids(hub_store) == ["claude-code:s1"]
+    said = dump(place[1])
+    assert b"s2 hazel" not in said
+    assert b"s3.jsonl" not in said
+    # Each comes whole when it goes on, also by a subagent that is new.
+    subagent = log(desktop, "/home/ana/s2", "s2", "unused")
+    (desktop.home / ".claude" / "projects" / "-home-ana-s2" / "s2" / "subagents").mkdir(parents=True)
+    line = json.loads(subagent.read_text()) | {"isSidechain": True, "agentId": "a1", "uuid": "a1-0"}
+    (subagent.parent / "s2" / "subagents" / "agent-a1.jsonl").write_text(f"{json.dumps(line)}\n")
+    log(desktop, "/home/ana/s2", "s2", "s2 hazel", "two")
+    desktop.sync()
+    desktop.push()
+    assert ids(hub_store) == ["claude-code:s1", "claude-code:s2", "claude-code:s2.a1"]
+    assert shown_on(hub_store, "claude-code:s2") == ["s2 hazel", "two"]
+    # The machine that took them back brings them as they are.
+    laptop.level("/home/ana/s3", "redacted")
+    laptop.push()
+    assert shown_on(hub_store, "claude-code:s3") == ["s3 hazel", "two"]
+
+
 def grow_apart(path: Path) -> None:
     """Make the third message of a log another one than that of its copies."""
     path.write_text(path.read_text().replace('"s1-2"', '"apart"'))

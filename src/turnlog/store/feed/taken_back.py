@@ -1,14 +1,16 @@
 """Sessions that a machine has taken back from a store of many, while other machines of its person have them, too.
 
-Such a machine goes on where it was, so of a session that was deleted meanwhile it would send only what is new. Before
-the first batch with one of these sessions is taken from it, it is told to begin its feed again.
+They stay away until they go on on another machine, which then sends them whole: it goes on where it was, so of a
+session that was deleted meanwhile it would send only what is new. Before the first batch with one of them that goes on
+is taken from it, it is told to begin its feed again. What does not go on is left out of all that it sends.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
 
 from turnlog.errors import ConflictError
 
@@ -20,37 +22,101 @@ FEED: Final = "feed of "
 
 
 class BeginAgainError(ConflictError):
-    """A batch has a session of which only a part would be here: the feed has to begin again."""
+    """A batch has sessions of which only a part would be here: the feed has to begin again."""
+
+    def __init__(self, session_ids: set[str]) -> None:
+        """Keep the ids."""
+        super().__init__("another machine has taken back a session of this batch: send all again")
+        self.session_ids = session_ids
+
+
+class SentCopy(NamedTuple):
+    """A session of a batch."""
+
+    session_id: str
+    """Under which it may have been taken back."""
+    messages: int
+    parent_id: str | None
+
+
+class _Absence(msgspec.Struct):
+    """A session that was taken back."""
+
+    messages: int
+    """As many as it had here."""
+    feeds: dict[str, bool]
+    """Those that have begun since, or are to begin. False until it is known whether the session goes on there."""
 
 
 class TakenBack:
-    """The sessions that one person's machines have taken back, and which of his feeds have begun since."""
+    """The sessions that one person's machines have taken back."""
 
     def __init__(self, connection: Connection, user: str, feed: str) -> None:
         """Feeds of this person are called `user/…`, and `feed` is the one whose batch is taken."""
         self._connection = connection
-        self._setting = f"taken back of {user}"
+        self._setting = f"taken back from {user}"
         self._prefix = f"{FEED}{user}/"
         self._feed = feed
 
-    def note(self, session_ids: Collection[str]) -> None:
-        """Note that the feed's machine has taken these sessions back."""
-        if session_ids and len(self._feeds()) > 1:
-            self._save({**self._begun(), **{session_id: [self._feed] for session_id in session_ids}})
+    def note(self, messages: Mapping[str, int]) -> None:
+        """Note that the feed's machine has taken these sessions back, which had so many messages."""
+        if messages and len(self._feeds()) > 1:
+            new = {session_id: _Absence(number, {self._feed: True}) for session_id, number in messages.items()}
+            self._save({**self._absences(), **new})
 
     def begin(self) -> None:
         """Note that the feed begins: all that its machine has of these sessions comes."""
-        begun = self._begun()
-        if begun:
-            feeds = self._feeds()
-            since = {session_id: sorted({*each, self._feed}) for session_id, each in begun.items()}
-            self._save({session_id: each for session_id, each in since.items() if feeds - {*each}})
+        absences = self._absences()
+        for each in absences.values():
+            each.feeds.setdefault(self._feed, False)
+        if absences:
+            self._save(absences)
 
-    def check(self, session_ids: Collection[str]) -> None:
-        """Raise BeginAgainError if the feed, which goes on, has one of these sessions and has not begun since."""
-        begun = self._begun()
-        if any(self._feed not in begun.get(session_id, (self._feed,)) for session_id in session_ids):
-            raise BeginAgainError("another machine has taken back a session of this batch: send all again")
+    def left_out(self, copies: Mapping[str, SentCopy]) -> set[str]:
+        """The sessions that have not gone on where the feed comes from, as far as `copies`, which it brings, say.
+
+        Raises BeginAgainError if one goes on and the feed has not begun since.
+        """
+        absences = self._absences()
+        known = {each: absences[copy.session_id] for each, copy in copies.items() if copy.session_id in absences}
+        out = {
+            session_id
+            for session_id, each in known.items()
+            if not each.feeds.get(self._feed) and copies[session_id].messages <= each.messages
+        }
+        # A subagent that goes on brings its parent.
+        above = [copy.parent_id for session_id, copy in copies.items() if session_id not in out]
+        while above:
+            parent = above.pop()
+            if parent in out:
+                out.discard(parent)
+                above.append(copies[parent].parent_id)
+        going_on = {copies[each].session_id for each in known.keys() - out}
+        if behind := {each for each in going_on if self._feed not in absences[each].feeds}:
+            raise BeginAgainError(behind)
+        # Its beginning is left out: when it goes on, it has to come again.
+        skipped = [known[each] for each in out if self._feed in known[each].feeds]
+        for each in skipped:
+            del each.feeds[self._feed]
+        if skipped:
+            self._save(absences)
+        return out | {each for each, absence in absences.items() if not absence.feeds.get(self._feed)} - going_on
+
+    def end(self) -> None:
+        """Note that the feed's machine has sent all that it has: what did not come, it does not have."""
+        absences = self._absences()
+        passed = [each for each in absences.values() if each.feeds.get(self._feed) is False]
+        for each in passed:
+            each.feeds[self._feed] = True
+        if passed:
+            self._save(absences)
+
+    def go_on(self, session_ids: set[str]) -> None:
+        """Note that these sessions go on on the feed's machine, which is told to begin again."""
+        absences = self._absences()
+        for session_id in session_ids & absences.keys():
+            absences[session_id].feeds[self._feed] = True
+        self._save(absences)
 
     def _feeds(self) -> set[str]:
         found = self._connection.execute(
@@ -58,14 +124,19 @@ class TakenBack:
         )
         return {name[len(FEED) :] for (name,) in found.fetchall()}
 
-    def _begun(self) -> dict[str, list[str]]:
-        """Session -> the feeds that have begun since it was taken back."""
+    def _absences(self) -> dict[str, _Absence]:
         row = self._connection.execute("SELECT value FROM settings WHERE name = ?", (self._setting,)).fetchone()
-        return {} if row is None else json.loads(row[0])
+        return {} if row is None else msgspec.json.decode(row[0], type=dict[str, _Absence])
 
-    def _save(self, begun: dict[str, list[str]]) -> None:
+    def _save(self, absences: dict[str, _Absence]) -> None:
+        """Save those that another feed may still bring."""
+        feeds = self._feeds()
+        kept = {
+            session_id: each for session_id, each in absences.items() if not all(each.feeds.get(feed) for feed in feeds)
+        }
         self._connection.execute("DELETE FROM settings WHERE name = ?", (self._setting,))
-        if begun:
+        if kept:
             self._connection.execute(
-                "INSERT INTO settings (name, value) VALUES (?, ?)", (self._setting, json.dumps(begun))
+                "INSERT INTO settings (name, value) VALUES (?, ?)",
+                (self._setting, msgspec.json.encode(kept).decode()),
             )

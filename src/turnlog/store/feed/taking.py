@@ -24,9 +24,10 @@ from turnlog.store.feed.keys import Keys, find_names
 from turnlog.store.feed.moves import Moves, PlaceComparison
 from turnlog.store.feed.owners import Owner, SessionOwners, with_own_ids
 from turnlog.store.feed.tables import FeedTables, in_chunks
-from turnlog.store.feed.taken_back import FEED, TakenBack
+from turnlog.store.feed.taken_back import FEED, BeginAgainError, SentCopy, TakenBack
 from turnlog.store.feed.values import TABLES, ArchivedBytes, FeedBatch, FeedPosition, Row
 from turnlog.store.frames import PLACE_COLUMNS
+from turnlog.store.keys import family, session_key
 from turnlog.store.sqlite.forget import UNUSED_PROJECT, forget
 
 if TYPE_CHECKING:
@@ -113,8 +114,9 @@ def take(
     return Taken(True, taking.stored_as, forgotten=tuple(taking.forgotten), withdrawn=tuple(taking.withdrawn))
 
 
-def begin_again(connection: Connection, store: str) -> None:
+def begin_again(connection: Connection, store: str, owner: Owner, error: BeginAgainError) -> None:
     """Take nothing of this store any more, unless its feed begins again. The caller owns the transaction."""
+    TakenBack(connection, owner.user, store).go_on(error.session_ids)
     _, generation = progress_of(connection, store)
     progress = json.dumps((*FeedPosition(), generation + 1))
     connection.execute("UPDATE settings SET value = ? WHERE name = ?", (progress, _setting(store)))
@@ -151,16 +153,23 @@ def _setting(store: str) -> str:
 
 def withdraw(
     connection: Connection, session_id: str, user: str = "", kept_projects: Iterable[int] = ()
-) -> Sequence[str]:
-    """Delete a session that may come again; returns its id and those of what goes with it.
+) -> dict[str, int]:
+    """Delete a session that may come again; returns how many messages it had, and each session that goes with it.
 
     The caller owns the transaction. Arguments are as of `forget`.
     """
+    keys = json.dumps(family(connection, session_key(connection, session_id)))
+    messages = dict(
+        connection.execute(
+            "SELECT agent || ':' || external_id, messages FROM sessions WHERE key IN (SELECT value FROM json_each(?))",
+            (keys,),
+        ).fetchall()
+    )
     plan = forget(connection, session_id, user, kept_projects)
     connection.execute(
         "DELETE FROM tombstones WHERE session_id IN (SELECT value FROM json_each(?))", (json.dumps(plan.session_ids),)
     )
-    return plan.session_ids
+    return {gone: messages.get(gone, 0) for gone in plan.session_ids}
 
 
 class _Taking:
@@ -188,6 +197,8 @@ class _Taking:
         """Keys in this store of the rows that are new."""
         self._mapped: list[Row] | None = None
         self._forks = Forks()
+        self._absent: set[str] = set()
+        """Ids of sessions that another machine has taken back, and that do not go on where the batch comes from."""
         self.forgotten: list[str] = []
         """Ids of sessions that were here and are deleted."""
         self.withdrawn: list[str] = []
@@ -213,9 +224,7 @@ class _Taking:
             self._find_own_ids(self._owner)
             if begins:
                 self._taken_back.begin()
-            else:
-                # What is a fork now may have been the end of the one that was taken back.
-                self._taken_back.check(self._session_ids() | {*self._forks.origins.values()})
+            self._absent = self._taken_back.left_out(self._sent_copies())
         # What is forgotten gets no key, and rows without keys are not written.
         self._owners.claim(self._batch)
         self._outgrown = self._owners.outgrown(self._batch)
@@ -224,8 +233,8 @@ class _Taking:
             wait_for_writers()
         self._forget()
         forgotten = self._with_subagents(self._forgotten_ids())
-        self._find_keys("sessions", "SELECT max(key) FROM sessions", forgotten | self._forks.outdated)
-        self._leave_out_sources(forgotten)
+        self._find_keys("sessions", "SELECT max(key) FROM sessions", forgotten | self._absent | self._forks.outdated)
+        self._leave_out_sources(forgotten | self._absent)
         self._save_sources()
         self._leave_out_messages()
         self._find_keys("messages", "SELECT seq FROM sqlite_sequence WHERE name = 'messages'", set())
@@ -253,6 +262,8 @@ class _Taking:
         self._message_digests.save(self._new["messages"])
         self._session_digests.save(changed)
         self._drop_unused_projects()
+        if self._is_of_many and not self._batch.has_more:
+            self._taken_back.end()
 
     # -- before a number is drawn
 
@@ -282,10 +293,17 @@ class _Taking:
         linked = TABLES["links"].index("child_id")
         return self._owners.forgotten_ids(named | {row[linked] for row in self._batch.rows.get("links", ())})
 
-    def _session_ids(self) -> set[str]:
-        """Ids here of the sessions of which the batch has rows."""
-        names = self._batch.names.get("sessions", {})
-        return {":".join(names[row[0]]) for row in self._batch.rows.get("sessions", ())}
+    def _sent_copies(self) -> dict[str, SentCopy]:
+        """The sessions of which the batch has rows, by their ids here."""
+        names = {key: ":".join(name) for key, name in self._batch.names.get("sessions", {}).items()}
+        messages, parent = map(TABLES["sessions"].index, ("messages", "parent_key"))
+        found: dict[str, SentCopy] = {}
+        for row in self._batch.rows.get("sessions", ()):
+            session_id, origin = names[row[0]], self._forks.origins.get(row[0])
+            # What is to be a fork may be what was taken back, before another copy came under its id.
+            known = session_id if origin is None or self._is_stored(session_id) else origin
+            found[session_id] = SentCopy(known, row[messages], names.get(row[parent]))
+        return found
 
     def _forget(self) -> None:
         gone, user = self._forgotten_ids(), self._user
@@ -301,14 +319,14 @@ class _Taking:
                     (f"{self._owners.own}{session_id}", self._now),
                 )
 
-        gone_with: list[str] = []
+        gone_with: dict[str, int] = {}
         for session_id in self._batch.withdrawn:
             if self._is_stored(session_id):
-                gone_with += withdraw(self._connection, session_id, user, named)
+                gone_with |= withdraw(self._connection, session_id, user, named)
                 self.withdrawn.append(session_id)
         for session_id in self._outgrown:
             if self._is_stored(session_id):  # a subagent has gone with its parent
-                gone_with += withdraw(self._connection, session_id, user, named)
+                gone_with |= withdraw(self._connection, session_id, user, named)
         self._taken_back.note(gone_with)
 
     def _with_subagents(self, forgotten: set[str]) -> set[str]:
@@ -589,8 +607,8 @@ class _Taking:
 
     def _save_messages(self, numbers: dict[int, int]) -> None:
         sessions: dict[int, int] = {}
-        for session_key, _, message_key, *_ in self._places():
-            sessions[message_key] = max(sessions.get(message_key, 0), numbers.get(session_key, 0))
+        for session, _, message, *_ in self._places():
+            sessions[message] = max(sessions.get(message, 0), numbers.get(session, 0))
         last = max(numbers.values(), default=0)
         columns = (*TABLES["messages"], "changed_seq", *PLACE_COLUMNS[:-1])
         own = () if self._owner is None else (self._owner.user,)
@@ -673,7 +691,7 @@ class _Taking:
         wanted = set(changed)
         ids = {":".join(names[theirs]) for theirs, ours in self._keys.of("sessions").items() if ours in wanted}
         # These tables name sessions by id, not by key, so `Keys.rows` does not leave theirs out.
-        kept_out = self._forgotten_ids() | self._forks.outdated
+        kept_out = self._forgotten_ids() | self._absent | self._forks.outdated
         for table, column in (("links", "child_id"), ("annotations", "session_id"), ("answers", "session_id")):
             self._tables.delete(table, column, sorted(ids))
             at = TABLES[table].index(column)

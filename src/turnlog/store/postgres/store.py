@@ -288,9 +288,9 @@ class PostgresStore(PostgresConnections, KeptFiles, SqliteStore):
                 )
                 note(connection, taken)
                 return taken
-        except BeginAgainError:
+        except BeginAgainError as error:
             with self._transaction() as connection:
-                begin_again(_for_queries(connection), store)
+                begin_again(_for_queries(connection), store, owner, error)
             raise
 
     def session_logs(self, session_id: str, to: Path) -> SessionLogs:
