@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime, timedelta
 from functools import reduce
 from itertools import permutations
@@ -206,6 +207,18 @@ def test_a_copy_yields_to_the_numbers_of_the_original() -> None:
     copy = [msgspec.structs.replace(part, id=copy_part_id("m", number)) for number, part in enumerate(blocks[1:])]
     assert merge_parts(original, copy) == merge_parts(copy, original) == tuple(original)
     assert merge_parts(copy, copy[::-1]) == tuple(copy)
+
+
+def test_thousands_of_parts_are_merged_in_time() -> None:
+    """R-S23: where each were looked for among all others, it would take forty seconds."""
+    one, other = (
+        [TextPart(id=f"m.{number}", text=f"text {number}") for number in numbers]
+        for numbers in (range(12_000), range(6_000, 18_000))
+    )
+    began = time.process_time()
+    merged = merge_parts(one, other)
+    assert time.process_time() - began < 5
+    assert [part.id for part in merged] == [f"m.{number}" for number in range(18_000)]
 
 
 def test_two_blocks_of_one_text_stay_two() -> None:

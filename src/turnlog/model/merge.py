@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeGuard, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeGuard, TypeVar
 
 import msgspec
 
@@ -71,9 +71,17 @@ def _version(message: Message) -> tuple[bool, float]:
 def merge_parts(one: Iterable[Part], other: Iterable[Part]) -> tuple[Part, ...]:
     """Union of two part lists, in block order (the number at the end of a part's id), no block twice."""
     merged = [_with_own_number(part) for part in one]
-    for part in map(_with_own_number, other):
-        index = _find(merged, part)
+    others = [_with_own_number(part) for part in other]
+    # A message may have thousands of parts. One without an id is known by what it says.
+    are_named = all(map(part_key, (*merged, *others)))
+    places: dict[PartKey | None, int] = {}
+    for index, part in enumerate(merged):
+        places.setdefault(part_key(part), index)
+    for part in others:
+        key = part_key(part)
+        index = places.get(key) if are_named else _find(merged, part)
         if index is None:
+            places[key] = len(merged)
             merged.append(part)
         else:
             merged[index] = _join_parts(merged[index], part)
@@ -82,6 +90,16 @@ def merge_parts(one: Iterable[Part], other: Iterable[Part]) -> tuple[Part, ...]:
     merged.sort(key=_place)
     counts = Counter(part.id for part in merged if part.id is not None)
     return tuple(_with_different_ids(merged) if len(counts) < counts.total() else merged)
+
+
+PartKey: TypeAlias = tuple[str, str]
+"""Two parts of a message with this in common are one part, whatever each says: type, and number or id of the call."""
+
+
+def part_key(part: Part) -> PartKey | None:
+    """What tells a part from others of its message; None for one without an id."""
+    name = part.tool_call_id if isinstance(part, ToolCallPart) else _with_own_number(part).id
+    return (part.type, name) if name else None
 
 
 def are_numbered_apart(known: Message, reading: Message, merged: Message) -> bool:
@@ -100,7 +118,7 @@ def _calls(message: Message) -> Iterator[ToolCallPart]:
 
 
 def _numbered_calls(message: Message) -> Iterator[ToolCallPart]:
-    return (call for call in _calls(message) if not _is_copied(call))
+    return (call for call in _calls(message) if not is_copied(call))
 
 
 class OriginalBlocks(NamedTuple):
@@ -166,13 +184,14 @@ def block_index(part: Part) -> int:
     return _FIRST_COPY + int(copied) if copied != number and copied.isdecimal() else _UNNUMBERED
 
 
-def _is_copied(part: Part) -> bool:
+def is_copied(part: Part) -> bool:
+    """Whether the number of a part is that of a copy that leaves out others."""
     return _FIRST_COPY <= block_index(part) < _UNNUMBERED
 
 
 def _without_copied(parts: list[Part]) -> list[Part]:
     """The parts without blocks of copies that the original has too. Calls are known by their ids already."""
-    copied = [part for part in parts if _is_copied(part)]
+    copied = [part for part in parts if is_copied(part)]
     originals = [part for part in parts if block_index(part) < _FIRST_COPY] if copied else []
     repeated = [part for part in copied if any(_says_the_same(part, original) for original in originals)]
     return [part for part in parts if part not in repeated] if repeated else parts
