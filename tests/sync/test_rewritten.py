@@ -12,8 +12,9 @@ import msgspec
 import pytest
 
 from support import codex_files
-from support.claude_files import SESSION, Log, lines, text
+from support.claude_files import SESSION, Log, call, lines, text
 from turnlog.model import Fate, Membership, Message, ReasoningPart, SessionCounts, TextPart, ToolCallPart
+from turnlog.model.parts import Part
 from turnlog.store import open_store
 from turnlog.sync.rebuild import rebuild
 from turnlog.sync.syncer import sync
@@ -252,6 +253,72 @@ def test_a_block_with_another_number_is_in_its_message_once(
         rebuild(store)
 
 
+LOOK, DONE = text("Look."), text("Look. All is done.")
+ONE, TWO = call("toolu_1", command="ls"), call("toolu_2", command="pwd")
+LIVES: dict[str, tuple[list[list[dict[str, Any]]], list[str]]] = {
+    "edited where another stays beside it": (
+        [[THINKING, DONE], [DONE], [text("No.")]],
+        ["First the list.", "No."],
+    ),
+    "a shorter first, and the old one grown": ([[LOOK], [text("So"), DONE]], ["So", "Look. All is done."]),
+    "equal to the end of what it had": ([[LOOK, text("")], [ONE, LOOK, text("")]], ["toolu_1", "Look.", ""]),
+    "calls in another order": ([[ONE, TWO], [TWO, ONE]], ["toolu_2", "toolu_1"]),
+    "a new first call": ([[TWO], [ONE, TWO]], ["toolu_1", "toolu_2"]),
+    "a call before a text": ([[LOOK, ONE], [ONE, LOOK]], ["toolu_1", "Look."]),
+}
+"""The blocks of an answer in each life of its log, and what it says in the end."""
+
+
+CLINE = "1795380519726_bd6og"
+
+
+def claude_answer(blocks: list[dict[str, Any]]) -> Case:
+    log = Log()
+    return claude(lines(log.user("Go on"), log.assistant("answer", *blocks, uuid="answered")), b"")
+
+
+def cline_answer(blocks: list[dict[str, Any]]) -> Case:
+    """In a conversation of Cline CLI, which writes the whole file anew as it grows."""
+    messages = [
+        {"id": "asked", "role": "user", "content": [text("Go on")], "ts": 1},
+        {"id": "answer", "role": "assistant", "content": blocks, "ts": 1},
+    ]
+    file = msgspec.json.encode({"version": 1, "sessionId": CLINE, "messages": messages})
+    return Case(f".cline/data/sessions/{CLINE}/{CLINE}.messages.json", f"cline:{CLINE}", file, b"")
+
+
+@pytest.mark.parametrize("make", [claude_answer, cline_answer])
+@pytest.mark.parametrize(("blocks", "said"), LIVES.values(), ids=list(LIVES))
+def test_an_answer_says_what_its_log_says_in_the_order_of_the_log(
+    blocks: list[list[dict[str, Any]]],
+    said: list[str],
+    make: Callable[[list[dict[str, Any]]], Case],
+    home: Path,
+    tmp_path: Path,
+) -> None:
+    """C8: and what an edit took away is beside it."""
+    cases, store = [make(each) for each in blocks], tmp_path / "store.db"
+    log = home / cases[0].path
+    log.parent.mkdir(parents=True)
+    for each in cases:
+        log.write_bytes(each.first)
+        sync(store)
+    for _ in range(2):
+        found = history(store, cases[0].session_id).values()
+        [answer] = [message for message, place in found if message.id.endswith("answer") and place.fate is Fate.ACTIVE]
+        assert [part_said(part) for part in answer.parts] == said
+        every = "".join(part_said(part) for message, _ in found for part in message.parts)
+        assert all(block.get("text", "") in every for each in blocks for block in each)
+        rebuild(store)
+
+
+def part_said(part: Part) -> str:
+    if isinstance(part, ToolCallPart):
+        return part.tool_call_id
+    assert isinstance(part, TextPart | ReasoningPart)
+    return part.text
+
+
 def said_of(store: Path) -> tuple[str | None, SessionCounts]:
     """The title of the session, and how much it holds."""
     with open_store(store) as opened:
@@ -351,12 +418,31 @@ def cline_file(session: str, ids: list[str]) -> bytes:
     return msgspec.json.encode({"version": 1, "agent": "lead", "sessionId": session, "messages": messages})
 
 
+def test_a_result_with_another_number_is_at_its_call_once(home: Path, tmp_path: Path) -> None:
+    """C8: the name of a result has its number in the message of the results."""
+    store, log = tmp_path / "store.db", home / cline_answer([]).path
+    log.parent.mkdir(parents=True)
+    for names in (["one", "two"], ["two"]):
+        results = [{"type": "tool_result", "tool_use_id": name, "content": f"output of {name}"} for name in names]
+        contents = {"assistant": [call("one"), call("two")], "user": results}
+        messages = [{"id": role, "role": role, "content": content, "ts": 1} for role, content in contents.items()]
+        log.write_bytes(msgspec.json.encode({"version": 1, "sessionId": CLINE, "messages": messages}))
+        sync(store)
+    for _ in range(2):
+        [(found, _)] = history(store, f"cline:{CLINE}").values()
+        results_of = [each.results for each in found.parts if isinstance(each, ToolCallPart)]
+        assert [[result.output_text for result in each] for each in results_of] == [
+            ["output of one"],
+            ["output of two"],
+        ]
+        rebuild(store)
+
+
 @pytest.mark.parametrize("ids", [["m1", "m2", "m3", "m4"], ["m4", "m3", "m2", "m1"]], ids=["rising", "falling"])
 def test_a_file_that_is_written_anew_as_it_grows_ends_with_its_newest_message(
     ids: list[str], home: Path, tmp_path: Path
 ) -> None:
-    session, store = "1795380519726_bd6og", tmp_path / "store.db"
-    log = home / f".cline/data/sessions/{session}/{session}.messages.json"
+    session, store, log = CLINE, tmp_path / "store.db", home / cline_answer([]).path
     log.parent.mkdir(parents=True)
     for count in (2, 4):
         log.write_bytes(cline_file(session, ids[:count]))

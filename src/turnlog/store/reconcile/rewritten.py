@@ -7,63 +7,145 @@ resumes a session. These are pure functions over what folds return and the store
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
-from typing import Any
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Callable, Container, Iterable, Sequence, Set
+from typing import Any, NamedTuple
 
 import msgspec
 
 from turnlog.model import Message, ReasoningPart, TextPart, ToolCallPart, ToolResult
 from turnlog.model.base import field_default
-from turnlog.model.merge import add_result, merge_parts
+from turnlog.model.codec import encode
+from turnlog.model.merge import PartKey, add_result, block_index, is_copied, merge_parts, part_key
 from turnlog.model.parts import Part, ToolState
 
 
-def says_all(reading: Message, stored: Message) -> bool:
-    """Whether a reading has every part and every result of the stored message, grown or as it was."""
+class Rewrite(NamedTuple):
+    """How a file that was written anew has the parts of a message now. Each part of now is one part of before."""
+
+    is_same: bool
+    """It has all parts and results that the message had, grown or as they were, at their places."""
+    is_edited: bool
+    """It has something else in the place of a part, and what that said nowhere."""
+    moved: Set[PartKey]
+    """Parts whose words it has at another place, since others before them are gone or new; calls with another place or
+    with results of other names."""
+
+    @property
+    def is_new(self) -> bool:
+        """Whether the message must be made what the file says now: merging would mix or repeat its parts."""
+        return self.is_edited or bool(self.moved)
+
+
+def compare(before: Message, reading: Message) -> Rewrite:
+    """How a reading of a file's newest generation has the parts of a stored message."""
+    pairs = _Pairs(before.parts, reading.parts)
+    is_there = [part_key(part) in pairs.in_place for part in pairs.left]
     known = {result.id for result in _results(reading)}
-    has_results = all(result.id in known for result in _results(stored))
-    return has_results and all(any(_keeps(part, other) for other in reading.parts) for part in stored.parts)
+    is_whole = not pairs.left and all(result.id in known for result in _results(before))
+    return Rewrite(is_whole and not pairs.moved, any(is_there), pairs.moved)
 
 
-def is_edited(before: Message, reading: Message) -> bool:
-    """Whether a part of the message says something else in all that its file has of it now."""
-    return any(
-        any(_is_same_part(part, other) for other in reading.parts)
-        and not any(_keeps(part, other) for other in reading.parts)
-        for part in before.parts
-    )
+class _Pairs:
+    """Parts of before, each with another part of now: what says the same comes before what has grown."""
+
+    def __init__(self, before: Sequence[Part], now: Sequence[Part]) -> None:
+        self.left = list(before)
+        """Parts of before that now says nowhere."""
+        self.moved = set[PartKey]()
+        self.in_place = {key: part for part in now if (key := part_key(part))}
+        self._free = {id(part): part for part in now}
+        self._find(self._same_in_place)
+        if self.left:
+            self._same = _by_words(self._free.values())
+            self._find(self._same_elsewhere)
+            self._find(self._grown_in_place)
+            self._texts = _sorted_texts(self._free.values())
+            self._find(self._grown_elsewhere)
+
+    def _find(self, find: Callable[[Part], Part | None]) -> None:
+        """Take parts of now for those of before that have none yet."""
+        left = list[Part]()
+        for part in self.left:
+            now = find(part)
+            if now is None:
+                left.append(part)
+                continue
+            self._free.pop(id(now), None)
+            key = part_key(part)
+            if key and _has_moved(part, now):
+                self.moved.add(key)
+        self.left = left
+
+    def _same_in_place(self, part: Part) -> Part | None:
+        now = self._grown_in_place(part)
+        return None if isinstance(part, TextPart | ReasoningPart) and now and _words(now) != _words(part) else now
+
+    def _same_elsewhere(self, part: Part) -> Part | None:
+        found = self._same.get(_words(part))
+        return found.pop() if found and not isinstance(part, ToolCallPart) else None
+
+    def _grown_in_place(self, part: Part) -> Part | None:
+        key = part_key(part)
+        now = self.in_place.get(key) if key else None
+        return now if now is not None and id(now) in self._free and _keeps(part, now) else None
+
+    def _grown_elsewhere(self, part: Part) -> Part | None:
+        if not isinstance(part, TextPart | ReasoningPart):
+            return None
+        texts = self._texts[part.type]
+        index = bisect_left(texts, part.text, key=_text)
+        return texts.pop(index) if index < len(texts) and texts[index].text.startswith(part.text) else None
 
 
-def is_renumbered(before: Message, reading: Message) -> bool:
-    """Whether the file has a part of the message at another place now, since others before it are gone or new.
-
-    Calls are known by their ids, at any place.
-    """
-    now = {(type(part), part.id): part for part in reading.parts}
-    return any(
-        not isinstance(part, ToolCallPart)
-        and part.id is not None
-        and not ((other := now.get((type(part), part.id))) and _keeps(part, other))
-        and any(_content(part) == _content(other) for other in reading.parts)
-        for part in before.parts
-    )
+def _by_words(parts: Iterable[Part]) -> dict[tuple[str, str | bytes], list[Part]]:
+    found = defaultdict[tuple[str, str | bytes], list[Part]](list)
+    for part in parts:
+        found[_words(part)].append(part)
+    return found
 
 
-def _content(part: Part) -> Part:
-    return msgspec.structs.replace(part, id=None)
+def _sorted_texts(parts: Iterable[Part]) -> dict[str, list[TextPart | ReasoningPart]]:
+    found = defaultdict[str, list[TextPart | ReasoningPart]](list)
+    for part in sorted((part for part in parts if isinstance(part, TextPart | ReasoningPart)), key=_text):
+        found[part.type].append(part)
+    return found
 
 
-def as_it_is_now(stored: Message, reading: Message, replaced: Container[object]) -> Message:
+def _text(part: TextPart | ReasoningPart) -> str:
+    return part.text
+
+
+def _words(part: Part) -> tuple[str, str | bytes]:
+    """What two parts have in common that say the same."""
+    if isinstance(part, TextPart | ReasoningPart):
+        return part.type, part.text
+    return part.type, encode(msgspec.structs.replace(part, id=None))
+
+
+def _has_moved(part: Part, now: Part) -> bool:
+    """Whether a part has another place, or the results of a call other names, which tell their places."""
+    if not isinstance(part, ToolCallPart) or not isinstance(now, ToolCallPart):
+        return part_key(part) != part_key(now)
+    names = {result.id for result in now.results}
+    has_other_names = bool(names) and any(result.id not in names for result in part.results)
+    return has_other_names or (not is_copied(now) and block_index(part) != block_index(now))
+
+
+def as_it_is_now(
+    stored: Message, reading: Message, *, moved: Container[PartKey | None], replaced: Container[object]
+) -> Message:
     """The changed message as its file has it now, and what the file leaves out or another file adds.
 
     Args:
         stored: What is stored of it.
         reading: All that the file says of it now.
+        moved: See `Rewrite`.
         replaced: Ids of the results that the file had before.
     """
-    others = [
-        part for part in stored.parts if not any(_is_same_part(part, new) or _keeps(part, new) for new in reading.parts)
-    ]
+    named = set(map(part_key, reading.parts)) - {None}
+    others = [part for part in stored.parts if (key := part_key(part)) not in named and key not in moved]
     calls = {part.tool_call_id: part for part in stored.parts if isinstance(part, ToolCallPart)}
     parts = [
         _with_results(part, calls[part.tool_call_id].results, replaced)
@@ -98,13 +180,6 @@ def _results(message: Message) -> list[ToolResult]:
     return [result for part in message.parts if isinstance(part, ToolCallPart) for result in part.results]
 
 
-def _is_same_part(part: Part, other: Part) -> bool:
-    """Whether two readings mean one part, whatever it says."""
-    if isinstance(part, ToolCallPart) and isinstance(other, ToolCallPart):
-        return part.tool_call_id == other.tool_call_id
-    return part.id is not None and (type(part), part.id) == (type(other), other.id)
-
-
 def _keeps(part: Part, other: Part) -> bool:
     """Whether a part says what another reading of it says, or has grown from it."""
     if isinstance(part, ToolCallPart):
@@ -113,7 +188,7 @@ def _keeps(part: Part, other: Part) -> bool:
         is_text = isinstance(other, TextPart | ReasoningPart)
         # A text that was still streaming when it was first read is the beginning of what it becomes.
         return is_text and part.type == other.type and other.text.startswith(part.text)
-    return _content(part) == _content(other)
+    return msgspec.structs.replace(part, id=None) == msgspec.structs.replace(other, id=None)
 
 
 def _keeps_call(call: ToolCallPart, other: ToolCallPart) -> bool:

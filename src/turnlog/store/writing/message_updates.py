@@ -37,7 +37,7 @@ from turnlog.store.reconcile.merge import (
     merge_records,
     with_later_turn,
 )
-from turnlog.store.reconcile.rewritten import as_it_is_now, is_edited, is_renumbered, says_all, set_aside
+from turnlog.store.reconcile.rewritten import as_it_is_now, compare, set_aside
 from turnlog.store.rows import (
     MESSAGE_COLUMNS,
     MessageFacts,
@@ -82,7 +82,8 @@ class MessageUpdates:
         def join(known: Message) -> Message:
             self._note_rewritten(key, place, known, change)
             merged = merge_messages(known, change.message)
-            if are_numbered_apart(known, change.message, merged):
+            # A file that was written anew is no copy of itself: its calls are where it has them now.
+            if key not in self.rewritten and are_numbered_apart(known, change.message, merged):
                 self.numbered_apart.add(key)
             return merged
 
@@ -105,8 +106,7 @@ class MessageUpdates:
         if place.source_key != source.key or place.generation == source.generation:
             return
         # What another file says too is no leftover: the message is what both say.
-        is_changed = not says_all(change.message, known) or is_renumbered(known, change.message)
-        if is_changed and not self._is_elsewhere(key, source.key):
+        if not compare(known, change.message).is_same and not self._is_elsewhere(key, source.key):
             placement = place.placement(change.placement.session_id)
             self.rewritten[key] = Rewritten(source, place.generation, placement, known, change.message)
 
@@ -126,14 +126,14 @@ class MessageUpdates:
         """
         left: list[tuple[Rewritten, Message]] = []
         for key, found in self.rewritten.items():
-            is_new = is_edited(found.before, found.reading)
-            if not is_new and not is_renumbered(found.before, found.reading):
+            rewrite = compare(found.before, found.reading)
+            if not rewrite.is_new:
                 continue
             self._transaction.use_source(found.source)
             replaced = {what for _, _, what in found.placement.records}
-            change = partial(as_it_is_now, reading=found.reading, replaced=replaced)
+            change = partial(as_it_is_now, reading=found.reading, moved=rewrite.moved, replaced=replaced)
             self._update_message(key, found.placement.session_id, change)
-            if is_new:
+            if rewrite.is_edited:
                 left.append((found, set_aside(found.before, found.generation)))
         self.rewritten.clear()
         return left
