@@ -137,10 +137,12 @@ class Access:
         if wait := self._rates.take(key):
             return _too_many(wait)
         if caller is None:
+            refused = _refuse_nobody(scope, has_token=bool(bearer(headers)))
             shown = _shown(scope, headers)
-            if shown and (wait := self._wrong_secrets.take(scope[CLIENT], shown)):
+            # What anybody is answered says nothing of what was shown: whoever has an old cookie can sign in anew.
+            if refused[0] and shown and (wait := self._wrong_secrets.take(scope[CLIENT], shown)):
                 return _too_many(wait)
-            return _refuse_nobody(scope, has_token=bool(bearer(headers)))
+            return refused
         if is_browser and scope["method"] not in _SAFE and CSRF_HEADER not in headers:
             return Refusal(403, "forbidden", f"a browser must send the header {CSRF_HEADER}"), {}
         if _is_data(scope) and (refused := _refuse(scope, caller)):

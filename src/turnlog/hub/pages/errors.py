@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import html
 import json
+import re
+from collections.abc import Sequence
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -43,13 +45,37 @@ class ErrorPages:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass one request on."""
-        if (
-            scope["type"] == "http"
-            and scope["method"] == "GET"
-            and "text/html" in Headers(scope=scope).get("accept", "")
-        ):
+        if scope["type"] == "http" and scope["method"] == "GET" and wants_page(Headers(scope=scope).getlist("accept")):
             send = _as_page(scope, send)
         await self._app(scope, receive, send)
+
+
+def wants_page(accept: Sequence[str]) -> bool:
+    """Whether whoever sends these headers `Accept` would rather have HTML than JSON.
+
+    HTML has to be named. Where both are wanted as much, it is the one that is named first.
+    """
+    wanted = {kind: quality for kind, quality in map(_quality, ",".join(accept).lower().split(","))}
+    html_quality = wanted.get("text/html", 0.0)
+    json_quality = next((wanted[kind] for kind in _JSON if kind in wanted), 0.0)
+    if not html_quality or html_quality != json_quality:
+        return html_quality > json_quality
+    named = [kind for kind in wanted if kind in ("text/html", "application/json")]
+    return named[0] == "text/html"
+
+
+_JSON: Final = ("application/json", "application/*", "*/*")
+"""What may name JSON, the most exact first."""
+
+
+def _quality(item: str) -> tuple[str, float]:
+    """A kind of content, and how much it is wanted: from 0, for not at all, to 1."""
+    kind, *parameters = [part.strip() for part in item.split(";")]
+    given = next((part[2:] for part in parameters if part.startswith("q=")), "1")
+    return kind, float(given) if _NUMBER.fullmatch(given) else 0.0
+
+
+_NUMBER: Final = re.compile(r"0(\.\d{0,3})?|1(\.0{0,3})?", re.ASCII)
 
 
 def _as_page(scope: Scope, send: Send) -> Send:
@@ -96,6 +122,13 @@ def _reason(body: bytes) -> str:
 def _page(status: int, reason: str, scope: Scope) -> str:
     link = '<a href="/">Sessions</a>'
     if status == 401:
-        link = f'<a class="button main" href="/sign-in?to={quote(scope["path"])}">Sign in</a>'
+        link = f'<a class="button main" href="/sign-in?to={quote(_address(scope))}">Sign in</a>'
     sentence = reason[:1].upper() + reason[1:] if reason.split(" ")[0].isalpha() else reason
     return _PAGE.format(title=_TITLES.get(status, "This did not work"), message=html.escape(sentence), link=link)
+
+
+def _address(scope: Scope) -> str:
+    """What was asked for, without the host."""
+    path = scope["raw_path"].decode("latin-1") if scope.get("raw_path") else quote(scope["path"])
+    query = scope.get("query_string", b"").decode("latin-1")
+    return f"{path}?{query}" if query else path
