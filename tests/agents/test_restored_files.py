@@ -8,14 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from support.agent_cases import CASES
+from support.agent_cases import CASES, one_per_package
+from support.database_rows import databases_in, opened
 from turnlog.agents import agent
 from turnlog.agents.base import RowAgent
 from turnlog.errors import ConflictError
+from turnlog.model import Message, MessageEvent
 from turnlog.store import open_store
+from turnlog.store.base import SessionFilter, Store
 from turnlog.sync.syncer import sync
 
 WITH_ROWS = [name for name in CASES if isinstance(agent(name), RowAgent)]
+ONE_EACH = {case.name for case in one_per_package()}
+FOUND = [name for name in WITH_ROWS if name in ONE_EACH and not CASES[name].home.startswith(".local/share/turnlog")]
+"""Those whose sessions are found where they are. An export is imported, and what is restored of it too."""
 
 
 @pytest.mark.parametrize("name", WITH_ROWS)
@@ -37,3 +43,46 @@ def test_restored_files_are_for_the_user_alone_and_wait_for_no_pipe(name: str, t
                 store.restore(session, tmp_path / "back")
     finally:
         os.umask(old)
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_restored_sessions_are_read_again_as_they_were(name: str, tmp_path: Path) -> None:
+    """Of every recording: a database that is written from rows has what its agent is known by."""
+    case = CASES[name]
+    for recording in case.recorded:
+        folder = tmp_path / recording.replace("/", "-")
+        home = case.write_home(recording, folder / case.home)
+        sync(folder / "turnlog.db", roots=[home], agents=[agent(name)])
+        back = folder / "back" / case.home
+        with open_store(folder / "turnlog.db") as store:
+            stored = messages_of(store)
+            for session in stored:
+                store.restore(session, back)
+        summary = sync(folder / "again.db", roots=[back], agents=[agent(name)])
+        assert summary.problems == []
+        with open_store(folder / "again.db") as store:
+            assert messages_of(store) == stored
+
+
+def messages_of(store: Store) -> dict[str, list[Message]]:
+    every = SessionFilter(subagents=True)
+    return {
+        session.id: [event.message for event in store.history(session.id) if isinstance(event, MessageEvent)]
+        for session in store.sessions(every, limit=200).items
+    }
+
+
+@pytest.mark.parametrize("name", [name for name in FOUND if CASES[name].empty is not None])
+def test_a_restored_session_without_a_message_is_in_a_database_that_can_be_read(name: str, tmp_path: Path) -> None:
+    case = CASES[name]
+    home = case.write_home(case.recorded[0], tmp_path / case.home)
+    sync(tmp_path / "turnlog.db", roots=[home], agents=[agent(name)])
+    for database in databases_in(home):
+        with opened(database) as (connection, _):
+            connection.executescript(case.empty or "")
+    sync(tmp_path / "turnlog.db", roots=[home], agents=[agent(name)])
+    back = tmp_path / "back" / case.home
+    with open_store(tmp_path / "turnlog.db") as store:
+        for session in messages_of(store):
+            store.restore(session, back)
+    assert sync(tmp_path / "again.db", roots=[back], agents=[agent(name)]).problems == []

@@ -10,7 +10,7 @@ import base64
 import binascii
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import closing
 from pathlib import Path
 
@@ -179,10 +179,13 @@ def restore_file(path: Path, data: bytes, to: Path) -> Path:
 # -- restoring rows
 
 
-def restore_database(source: Source, rows: Iterable[tuple[str, Row]], to: Path, keys: Keys) -> list[Path]:
+def restore_database(
+    source: Source, rows: Iterable[tuple[str, Row]], to: Path, keys: Keys, needed: Mapping[str, Set[str]]
+) -> list[Path]:
     """Write rows into the database of a source `<database>#<session>` below the folder `to`.
 
-    Tables are made with the columns that the rows have. Rows of tables that `keys` does not name are left out.
+    Tables are made with the columns that the rows have, and with those (table -> columns) that are `needed` to know and
+    read the database, also without a row. Rows of tables that `keys` does not name are left out.
 
     Raises ConflictError if the database has other rows with the same keys.
     """
@@ -201,11 +204,27 @@ def restore_database(source: Source, rows: Iterable[tuple[str, Row]], to: Path, 
         for table, row in rows:
             if row and table in keys:
                 _insert(connection, target, table, row, keys[table])
+        complete_tables(connection, needed)
     return [target]
 
 
+def complete_tables(connection: sqlite3.Connection, needed: Mapping[str, Set[str]]) -> None:
+    """Give a database what it lacks of tables (-> columns). Columns without a type take any value as it is."""
+    for table, columns in needed.items():
+        if known := _columns_of(connection, table):
+            for name in sorted(columns - known):
+                connection.execute(f'ALTER TABLE "{table}" ADD COLUMN "{name}"')
+        else:
+            names = ", ".join(f'"{name}"' for name in sorted(columns) or ("id",))
+            connection.execute(f'CREATE TABLE "{table}" ({names})')
+
+
+def _columns_of(connection: sqlite3.Connection, table: str) -> set[str]:
+    return {name for _, name, *_ in connection.execute(f'PRAGMA table_info("{table}")')}
+
+
 def _insert(connection: sqlite3.Connection, target: Path, table: str, row: Row, primary: Sequence[str]) -> None:
-    known = {name for _, name, *_ in connection.execute(f'PRAGMA table_info("{table}")')}
+    known = _columns_of(connection, table)
     keys = [name for name in primary if name in row or name in known]
     if not known:
         columns = ", ".join(f'"{name}" {_type_of(value)}'.rstrip() for name, value in row.items())

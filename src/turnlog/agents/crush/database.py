@@ -36,6 +36,12 @@ KEYS: dict[str, tuple[str, ...]] = {SESSIONS: ("id",), MESSAGES: ("id",)}
 _OWN_COLUMNS = {SESSIONS: {"completion_tokens"}, MESSAGES: {"parts"}}
 """Columns that tell these tables from those that other programs give the same names."""
 
+READ_COLUMNS = {
+    SESSIONS: {"id", "completion_tokens", "cost", "parent_session_id"},
+    MESSAGES: {"id", "session_id", "parts", "created_at", "updated_at"},
+}
+"""What queries name, so a restored database has it also without a row."""
+
 BELONGINGS = (Belonging(SESSIONS, "id"), Belonging(MESSAGES, "session_id", SESSIONS))
 """What rows must have to be read with a session."""
 

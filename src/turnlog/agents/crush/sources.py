@@ -16,6 +16,7 @@ from turnlog.agents.crush import DATABASE, NAME
 from turnlog.agents.crush.database import (
     BELONGINGS,
     KEYS,
+    READ_COLUMNS,
     is_own,
     list_sessions,
     new_facts,
@@ -66,7 +67,7 @@ def _version_of(connection: sqlite3.Connection) -> str | None:
 
 
 def _restore_rows(source: Source, log: Iterable[bytes], to: Path) -> list[Path]:
-    return restore_database(source, rows_in(log), to, KEYS)
+    return restore_database(source, rows_in(log), to, KEYS, READ_COLUMNS)
 
 
 READER: Final = DatabaseReader(DATABASES, find_sources, sources_at, detect_database, _restore_rows)

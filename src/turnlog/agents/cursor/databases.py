@@ -290,4 +290,4 @@ _KEYS = {BLOBS: ("id",), META: ("key",), VALUES: ("key",)}
 
 def restore_rows(source: Source, log: Iterable[bytes], to: Path) -> list[Path]:
     """Write the rows of a conversation into a database with their tables. Raises ConflictError if it has others."""
-    return restore_database(source, rows_in(log), to, _KEYS)
+    return restore_database(source, rows_in(log), to, _KEYS, {})

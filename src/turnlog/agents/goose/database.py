@@ -46,6 +46,12 @@ _HEADER_COLUMNS = ("id", "session_type", "model_config_json")
 _OWN_COLUMNS = {SESSIONS: {"working_dir"}, MESSAGES: {"content_json"}}
 """Columns that tell these tables from those that other programs give the same names."""
 
+READ_COLUMNS = {
+    SESSIONS: {"id", "working_dir", "created_at"},
+    MESSAGES: {"id", "session_id", "message_id", "content_json", "metadata_json", "created_timestamp"},
+}
+"""What queries name, so a restored database has it also without a row."""
+
 BELONGINGS = (Belonging(SESSIONS, "id"), Belonging(MESSAGES, "session_id", SESSIONS))
 """What rows must have to be read with a session."""
 

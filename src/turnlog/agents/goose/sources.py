@@ -21,6 +21,7 @@ from turnlog.agents.goose import NAME
 from turnlog.agents.goose.database import (
     BELONGINGS,
     KEYS,
+    READ_COLUMNS,
     is_own,
     list_sessions,
     new_facts,
@@ -128,7 +129,7 @@ def _detect_old_file(path: Path, head: bytes) -> Detection:
 
 
 def _restore_rows(source: Source, log: Iterable[bytes], to: Path) -> list[Path]:
-    return restore_database(source, rows_in(log), to, KEYS)
+    return restore_database(source, rows_in(log), to, KEYS, READ_COLUMNS)
 
 
 READER: Final = DatabaseReader(DATABASES, find_sources, sources_at, detect_file, _restore_rows)

@@ -39,6 +39,12 @@ TABLES = frozenset({SESSIONS, MESSAGES, USAGE})
 _OWN_COLUMNS = {SESSIONS: {"system_prompt"}, MESSAGES: {"finish_reason"}}
 """Columns that tell these tables from those that other programs give the same names."""
 
+READ_COLUMNS = {
+    SESSIONS: {"id", "system_prompt"},
+    MESSAGES: {"id", "session_id", "finish_reason", "timestamp"},
+}
+"""What queries name, so a restored database has it also without a row."""
+
 BELONGINGS = (Belonging(SESSIONS, "id"), Belonging(MESSAGES, "session_id", SESSIONS))
 """What rows must have to be read with a session."""
 

@@ -21,6 +21,7 @@ from msgspec import Raw
 from turnlog.agents.base import RowUpdate, Source
 from turnlog.agents.hermes.database import (
     MESSAGES,
+    READ_COLUMNS,
     SESSIONS,
     USAGE,
     Row,
@@ -336,7 +337,7 @@ def restore_rows(source: Source, log: Iterable[bytes], to: Path) -> list[Path]:
 
     Raises ConflictError if it has other rows with the same keys.
     """
-    return restore_database(source, _rows_in(log), to, _KEYS)
+    return restore_database(source, _rows_in(log), to, _KEYS, READ_COLUMNS)
 
 
 def _rows_in(log: Iterable[bytes]) -> Iterator[tuple[str, Row]]:

@@ -59,16 +59,19 @@ _OLD = (CONVERSATIONS, "conversation_id", RESPONSES)
 
 _OLD_COLUMNS: dict[str, set[str]] = {
     "_llm_migrations": set(),
-    CONVERSATIONS: {"id"},
-    RESPONSES: {"id", "conversation_id"},
+    CONVERSATIONS: {"id", "name"},
+    RESPONSES: {"id", "conversation_id", "datetime_utc"},
 }
 _NEW_COLUMNS: dict[str, set[str]] = {
-    THREADS: {"id"},
-    TURNS: {"id", "thread_id", "parent_message_hash", "tip_message_hash"},
+    THREADS: {"id", "name"},
+    TURNS: {"id", "thread_id", "parent_message_hash", "tip_message_hash", "datetime_utc"},
     MESSAGES: {"hash", "parent_hash"},
     PARTS: {"id", "message_hash"},
 }
 """Without them a conversation cannot be read."""
+
+NEEDED: dict[str, set[str]] = _OLD_COLUMNS | _NEW_COLUMNS
+"""What a database of the newer program has."""
 
 BELONGINGS = (
     Belonging(THREADS, "id"),
@@ -105,7 +108,7 @@ def list_sessions(path: Path, only: str | None = None) -> list[SessionListing]:
     """Every conversation of the database, or only one. Raises OSError or SourceError."""
     with open_database(path) as connection:
         known = tables_of(connection)
-        wanted = _OLD_COLUMNS | _NEW_COLUMNS if known & {THREADS, TURNS} else _OLD_COLUMNS
+        wanted = NEEDED if known & {THREADS, TURNS} else _OLD_COLUMNS
         if not is_filled(connection, wanted, path):
             return []
         found = [

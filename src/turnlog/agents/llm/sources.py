@@ -17,6 +17,7 @@ from turnlog.agents.llm import DATABASE, NAME
 from turnlog.agents.llm.database import (
     BELONGINGS,
     KEYS,
+    NEEDED,
     TURNS,
     is_own,
     list_sessions,
@@ -62,7 +63,7 @@ def _version_of(connection: sqlite3.Connection) -> str | None:
 
 
 def _restore_rows(source: Source, log: Iterable[bytes], to: Path) -> list[Path]:
-    return restore_database(source, rows_in(log), to, KEYS)
+    return restore_database(source, rows_in(log), to, KEYS, NEEDED)
 
 
 READER: Final = DatabaseReader(DATABASES, find_sources, sources_at, detect_database, _restore_rows)

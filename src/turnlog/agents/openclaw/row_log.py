@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,19 @@ import msgspec
 from msgspec import Raw
 
 from turnlog.agents.base import RowUpdate, Source, SourceKind
-from turnlog.agents.openclaw.database import EVENTS, SPAWN, WINDOWS, Row, events_of, facts_of, record_text, spawn_of
+from turnlog.agents.openclaw.database import (
+    EVENTS,
+    NODES,
+    SPAWN,
+    WATERMARKS,
+    WINDOWS,
+    Row,
+    events_of,
+    facts_of,
+    record_text,
+    spawn_of,
+)
+from turnlog.agents.row_files import restore_database
 from turnlog.atomic_files import make_folders, refuse_other_than_file
 from turnlog.errors import ConflictError
 
@@ -93,13 +105,16 @@ def _whole(value: Any) -> int:
 
 
 def restore_rows(source: Source, log: Iterable[bytes], to: Path) -> list[Path]:
-    """Write the records of a session into a database with their table; those that were compressed are plain again.
+    """Write what a source has of a session into a database: its records, or what other tables say about it.
 
-    Raises ConflictError if it has other records with the same numbers.
+    Records that were compressed are plain again. Raises ConflictError if the database has other rows with
+    the same keys.
     """
+    if source.kind is SourceKind.SIDECAR:
+        return restore_database(source, _facts_in(log), to, _KEYS, _NEEDED)
     database, _, session = source.path.rpartition("#")
-    # What other tables say is no record, and a database by itself has none.
-    if not database or source.kind is SourceKind.SIDECAR:
+    # A database by itself has no records.
+    if not database:
         return []
     target = to / os.path.relpath(database, source.root)
     make_folders(target.parent, to)
@@ -119,6 +134,18 @@ def restore_rows(source: Source, log: Iterable[bytes], to: Path) -> list[Path]:
             text = bytes(line.event).decode() if line.text is None else line.text
             _insert(connection, target, (session, line.seq, text, line.created_at))
     return [target]
+
+
+_NEEDED = {EVENTS: {"session_id", "seq", "event_json", "created_at", "event_utf8_bytes"}}
+"""A session of which there are no records is in a database that has their table."""
+
+_KEYS = {WINDOWS: ("session_id",), NODES: ("session_key",), WATERMARKS: ("session_id",)}
+
+
+def _facts_in(log: Iterable[bytes]) -> Iterator[tuple[str, Row]]:
+    for line in b"".join(log).split(b"\n"):
+        if line:
+            yield from (msgspec.json.decode(_decode(line).facts, type=dict[str, Row] | None) or {}).items()
 
 
 def _insert(connection: sqlite3.Connection, target: Path, row: tuple[str, int, str, int]) -> None:

@@ -53,6 +53,7 @@ from turnlog.agents.opencode.snapshot import (
     is_session_message,
     list_message,
 )
+from turnlog.agents.row_files import complete_tables
 from turnlog.atomic_files import make_folders, refuse_other_than_file, write_atomically
 from turnlog.errors import ConflictError, StoreError
 
@@ -323,6 +324,15 @@ def _write_tables(rows: Iterable[tuple[str, Row]], target: Path) -> None:
                 marks = ", ".join("CAST(? AS TEXT)" if _is_invalid_text(value) else "?" for value in row.values())
                 values = [_parameter(value) for value in row.values()]
                 connection.execute(f'INSERT INTO "{table}" ({columns}) VALUES ({marks})', values)
+        complete_tables(connection, _READ_COLUMNS)
+
+
+_READ_COLUMNS = {
+    "session": {"id"},
+    "message": {"id", "session_id", "data", "time_created", "time_updated"},
+    "part": {"id", "message_id", "session_id", "data", "time_updated"},
+}
+"""What queries name, so a restored database has it also without a row."""
 
 
 def _ensure_columns(connection: sqlite3.Connection, table: str, row: Row) -> None:

@@ -41,7 +41,7 @@ MESSAGES = "messages"
 
 _MESSAGE = "message"
 
-_OWN_COLUMNS = {THREADS: {"id", "summary", "updated_at", "data_type", "data"}}
+OWN_COLUMNS = {THREADS: {"id", "summary", "updated_at", "data_type", "data"}}
 
 BELONGINGS = (Belonging(THREADS, "id"),)
 """What a row must have to be read."""
@@ -66,7 +66,7 @@ def session_id(external: str) -> str:
 
 def is_own(connection: sqlite3.Connection) -> bool:
     """Whether the database has Zed's table."""
-    return has_columns(connection, _OWN_COLUMNS)
+    return has_columns(connection, OWN_COLUMNS)
 
 
 def list_sessions(path: Path, only: str | None = None) -> list[SessionListing]:
@@ -77,7 +77,7 @@ def list_sessions(path: Path, only: str | None = None) -> list[SessionListing]:
         SourceError: It cannot be read, or has another schema.
     """
     with open_database(path) as connection:
-        if not is_filled(connection, _OWN_COLUMNS, path):
+        if not is_filled(connection, OWN_COLUMNS, path):
             return []
         where, given = ("", ()) if only is None else (" WHERE id = ?", (only,))
         listed = select_rows(
@@ -164,4 +164,4 @@ def restore_rows(source: Source, log: Iterable[bytes], to: Path) -> list[Path]:
             restored.append((table, row | {"data_type": _JSON, "data": whole}))
         elif table == THREADS:
             restored.append((table, row))
-    return restore_database(source, restored, to, {THREADS: ("id",)})
+    return restore_database(source, restored, to, {THREADS: ("id",)}, OWN_COLUMNS)
