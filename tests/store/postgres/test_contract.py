@@ -10,10 +10,13 @@ from typing import Any
 import msgspec
 import pytest
 
+from support.agent_cases import CASES
+from support.database_rows import databases_in, opened
 from support.plain_agent import Log
 from support.plain_store import START, at, read_home
 from support.postgres_stores import PostgresDatabases, push
 from support.store_answers import Question, ask, some_questions
+from turnlog.agents import agent
 from turnlog.agents.changes import Link
 from turnlog.model import (
     ErrorEvent,
@@ -182,6 +185,25 @@ def test_rows_of_equal_time_come_in_one_order_whatever_was_written_first(store: 
         # Newest first, also within one time: of a session, of a message.
         assert found == [f"c{number}.{call}" for number in (3, 2, 1) for call in (3, 2, 1, 0)]
         assert len(other.file_history("/w/a.py").touches.items) == 6
+
+
+def test_what_was_wrong_in_a_deleted_database_is_counted_on_neither_engine(
+    store: PostgresStore, tmp_path: Path
+) -> None:
+    case = CASES["crush"]
+    home = case.write_home(case.recorded[0], tmp_path / case.home)
+    [database] = databases_in(home)
+    with opened(database) as (connection, _):
+        connection.execute(case.strays[0][0])
+    sync(tmp_path / "turnlog.db", roots=[home], agents=[agent(case.name)])
+    push(tmp_path / "turnlog.db", store)
+    with open_store(tmp_path / "turnlog.db") as other:
+        assert other.status().diagnostics == store.status().diagnostics > 0
+    database.unlink()
+    sync(tmp_path / "turnlog.db", roots=[home], agents=[agent(case.name)])
+    push(tmp_path / "turnlog.db", store)
+    with open_store(tmp_path / "turnlog.db") as other:
+        assert other.status().diagnostics == store.status().diagnostics == 0
 
 
 def test_a_failed_request_and_forks_of_a_branch_are_found_on_both_engines(store: PostgresStore, tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from turnlog.store.postgres.files import KeptFiles
 from turnlog.store.rows import moment
 from turnlog.store.sqlite.forget import forget
 from turnlog.store.sqlite.reading import Connections
+from turnlog.store.sqlite.sources import SHOWN_DIAGNOSTICS
 from turnlog.store.sqlite.store import SqliteStore
 from turnlog.store.values import Forgetting, RawSource, StoreStatus
 
@@ -41,7 +42,7 @@ _COUNTS: Final = (
     "SELECT s.sessions, s.subagents, s.messages + (SELECT count(DISTINCT m.message_key) FROM memberships m"
     " JOIN sessions x ON x.key = m.session_key WHERE x.shares = 1), f.sources, f.size,"
     " (SELECT coalesce(sum(length(data)), 0) FROM archive), f.vanished, f.problems,"
-    " (SELECT count(*) FROM sources f JOIN diagnostics d ON d.source_key = f.key AND d.generation = f.generation),"
+    f" (SELECT count(*){SHOWN_DIAGNOSTICS}),"
     " f.read_at FROM (SELECT coalesce(sum(relationship IS NOT 'subagent'), 0) AS sessions,"
     " coalesce(sum(relationship IS 'subagent'), 0) AS subagents,"
     " coalesce(sum(iif(shares = 0, messages, 0)), 0) AS messages FROM sessions) s CROSS JOIN"

@@ -42,11 +42,12 @@ _SELECT = (
     " f.problem, f.key FROM sources f"
 )
 
-_DIAGNOSTICS = (
+SHOWN_DIAGNOSTICS = (
     " FROM sources f JOIN diagnostics d ON d.source_key = f.key AND d.generation = f.generation"
     # Records of a deleted log are shown with what was wrong in them. A deleted database or list has no such records.
     " AND NOT (f.vanished_at IS NOT NULL AND f.kind = 'sidecar' AND f.session_id IS NULL)"
 )
+"""Sources with the diagnostics of their newest generation that are shown and counted."""
 
 _KIND_ORDER = "CASE f.kind WHEN 'session' THEN 0 WHEN 'subagent' THEN 1 WHEN 'sidecar' THEN 2 ELSE 3 END, f.path"
 
@@ -83,11 +84,11 @@ class SourceQueries(Connections):
         with self._snapshot() as connection:
             rows = connection.execute(
                 "SELECT f.path, f.agent, f.session_id, d.offset, d.length, d.line, d.json_path, d.severity, d.reason"
-                f"{_DIAGNOSTICS} WHERE {where} AND (f.path, d.offset, d.reason) > (?, ?, ?)"
+                f"{SHOWN_DIAGNOSTICS} WHERE {where} AND (f.path, d.offset, d.reason) > (?, ?, ?)"
                 " ORDER BY f.path, d.offset, d.reason LIMIT ?",
                 (*values, *last, limit + 1),
             ).fetchall()
-            total = connection.execute(f"SELECT count(*){_DIAGNOSTICS} WHERE {where}", values).fetchone()[0]
+            total = connection.execute(f"SELECT count(*){SHOWN_DIAGNOSTICS} WHERE {where}", values).fetchone()[0]
         found = tuple(StoredDiagnostic(*row) for row in rows[:limit])
         following = None
         if len(rows) > limit:
@@ -110,7 +111,7 @@ class SourceQueries(Connections):
     def diagnostic_counts(self, *, limit: int = 40) -> list[DiagnosticCount]:
         with self._snapshot() as connection:
             rows = connection.execute(
-                f"SELECT f.agent, d.severity, d.json_path, count(*){_DIAGNOSTICS}"
+                f"SELECT f.agent, d.severity, d.json_path, count(*){SHOWN_DIAGNOSTICS}"
                 " GROUP BY f.agent, d.severity, d.json_path ORDER BY 4 DESC LIMIT ?",
                 (limit,),
             )
@@ -226,7 +227,7 @@ class SourceQueries(Connections):
                 unreadable=unreadable,
                 diagnostics=_number(
                     connection,
-                    f"SELECT count(*){_DIAGNOSTICS}",
+                    f"SELECT count(*){SHOWN_DIAGNOSTICS}",
                 ),
                 last_sync_at=moment(read_at),
                 change_sequence=_number(connection, "SELECT coalesce(max(seq), 0) FROM changes"),
