@@ -64,7 +64,6 @@ def write_sources(folder: Path) -> None:
         shutil.copy(picture, docs / "pictures")
     (docs / "stylesheets").mkdir()
     shutil.copy(ROOT / "website" / "turnlog.css", docs / "stylesheets")
-    _write(docs / "formats" / "index.md", formats_page())
     for place, text in made_pages().items():
         _write(docs / place, text)
     settings = (ROOT / "website" / "zensical.toml").read_text()
@@ -89,10 +88,7 @@ def with_links(source: Path, place: Path, pages: dict[Path, Path]) -> str:
         if "://" in link or not path:
             return match[0]
         target = (source.parent / path).resolve()
-        if target.is_dir() and target == ROOT / "docs" / "formats":
-            found: Path | None = Path("formats/index.md")
-        else:
-            found = pages.get(target)
+        found = pages.get(target)
         if found is None:
             return text if text.startswith("`") else f"{text} (`{target.relative_to(ROOT)}` in the source)"
         return f"[{text}]({os.path.relpath(found, place.parent)}{hash_sign}{anchor})"
@@ -120,7 +116,7 @@ def navigation() -> Navigation:
     reference += [{"HTTP operations": "reference/http-operations.md"}, {"Python names": python}]
     pages: Navigation = [{"All formats": "formats/index.md"}]
     formats = sorted((ROOT / "docs" / "formats").glob("*.md"))
-    named = set(places_of(found))
+    named = {*places_of(found), *places_of(pages)}
     pages += [{title_of(page): place} for page in formats if (place := f"formats/{page.name}") not in named]
     others: Navigation = [{title_of(ROOT / path): place} for path, place in OTHER_PAGES.items() if place not in named]
     found += [{"Log formats": pages}, {"Project": others}]
@@ -139,13 +135,6 @@ def places_of(entries: str | Navigation) -> Iterator[str]:
 def title_of(page: Path) -> str:
     """The first heading of a page."""
     return next(line[2:] for line in page.read_text().splitlines() if line.startswith("# "))
-
-
-def formats_page() -> str:
-    """A list of the pages about log formats."""
-    pages = sorted((ROOT / "docs" / "formats").glob("*.md"))
-    lines = [f"- [{title_of(page)}]({page.name})" for page in pages]
-    return "\n".join(["# Log formats", "", "One page for each agent.", "", *lines, ""])
 
 
 def commands_page(texts: Iterable[CommandText]) -> str:

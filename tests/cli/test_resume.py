@@ -126,6 +126,24 @@ def test_what_cannot_be_resumed_is_reported(
     assert printed.stderr == "Claude Code is not installed here: there is no program 'claude'\n"
 
 
+def test_where_the_folder_is_gone_the_advice_is_a_command_that_works(
+    home: Path, run: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Droid cannot be handed a session, so another folder needs another agent."""
+    sync(home / "store.db", roots=[LOGS / "droid"])
+    with open_store(home / "store.db") as store:
+        known = next(each for each in store.sessions().items if each.cwd)
+    refused = run("resume", known.id, "--print", "--store", str(home / "store.db"))
+    assert "`turnlog resume SESSION --in AGENT --folder DIR` goes on in another one" in refused.stderr
+    (home / ".claude/projects").mkdir(parents=True)
+    (home / "bin").mkdir()
+    (home / "bin/claude").write_text(AGENT)
+    (home / "bin/claude").chmod(0o755)
+    monkeypatch.setenv("PATH", str(home / "bin"), prepend=":")
+    options = ("--in", "claude-code", "--folder", str(home), "--print", "--store", str(home / "store.db"))
+    assert run("resume", known.id, *options).exit_code == 0
+
+
 def test_a_session_that_a_database_has_lost_is_not_restored_into_it(
     home: Path, run: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -97,6 +97,8 @@ def folder_problem(session: Session) -> str | None:
     if session.cwd is None or Path(session.cwd).is_dir():
         return None
     hint = "`turnlog resume SESSION --folder DIR` goes on in another one, as a new session"
+    if agents.agent(session.agent).handoff is None:
+        hint = "`turnlog resume SESSION --in AGENT --folder DIR` goes on in another one, with another agent"
     return f"the folder of the session is gone: {one_line(session.cwd)}; {hint}"
 
 
