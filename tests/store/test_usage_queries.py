@@ -331,6 +331,16 @@ def test_totals_say_what_they_do_not_contain(store: Store) -> None:
     assert report.rows[0].totals.reported_cost is None
 
 
+def test_a_period_says_which_calls_it_leaves_out_because_they_have_no_time(store: Store) -> None:
+    sentence = "1 call has no time: it is in no period, and not in these sums."
+    assert sentence not in store.usage("day").missing
+    for period in (UsageFilter(since=START), UsageFilter(until=START + timedelta(days=9))):
+        report = store.usage("day", period)
+        assert (report.totals.calls, report.missing[-1]) == (6, sentence)
+        assert sentence not in store.usage("day", period._replace(project="/w/shop")).missing
+    assert store.usage("agent", UsageFilter(since=START + timedelta(days=9))).missing == (sentence,)
+
+
 def test_what_nobody_could_price_costs_none_and_not_zero(store: Store) -> None:
     assert costs(store, "model") == {"large": "2.72", "secret": None, None: None}
 

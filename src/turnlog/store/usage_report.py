@@ -206,10 +206,15 @@ def usage_report(
     zone: tzinfo | None,
     then_by: UsageBy | None = None,
     unpriced: Sequence[str] = (),
+    undated: int = 0,
 ) -> UsageReport:
-    """A report of these rows, with the sentences that apply; `unpriced` are the models without a known price."""
+    """A report of these rows, with the sentences that apply.
+
+    `unpriced` are the models without a known price, `undated` are calls that a period leaves out without a time.
+    """
     name = "local" if zone is None else str(zone)
-    return UsageReport(by, tuple(rows), totals, _contents(by, then_by), _omissions(totals, unpriced), name, then_by)
+    missing = (*_omissions(totals, unpriced), *_undated(undated))
+    return UsageReport(by, tuple(rows), totals, _contents(by, then_by), missing, name, then_by)
 
 
 def running_block(start: datetime, first: datetime, end: datetime, now: datetime, totals: UsageTotals) -> UsageBlock:
@@ -260,6 +265,12 @@ def _unpriced(totals: UsageTotals, models: Sequence[str]) -> Iterator[str]:
         things = f"call{'' if number == 1 else 's'}" + (" or totals of sessions" if totals.session_totals else "")
         names = f" ({', '.join(models)})" if models else ""
         yield f"{number:,} {things} without a known price: their tokens are counted, their cost is not{names}."
+
+
+def _undated(number: int) -> Iterator[str]:
+    if number:
+        calls = "call has no time: it is" if number == 1 else "calls have no time: they are"
+        yield f"{number:,} {calls} in no period, and not in these sums."
 
 
 def to_csv(report: UsageReport) -> str:

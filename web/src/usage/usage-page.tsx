@@ -198,6 +198,9 @@ function Report({ answer, measure, filters }: ReportProps) {
         <div className="problem">
           <h2>No model calls here</h2>
           <p>Nothing was used in this period, or the logs do not record it.</p>
+          {answer.missing.map((sentence) => (
+            <p key={sentence}>{sentence}</p>
+          ))}
         </div>
       </>
     );

@@ -127,6 +127,7 @@ class UsageQueries(SpendingQueries):
             if totals.unpriced_calls:
                 table = EVERY_ROW if days is None else days.rows(_needed("model", None, filter))
                 unpriced = _unpriced_models(connection, filter, table)
+            undated = _left_out(connection, filter)
             has_active = active and by in DATE_PERIODS and filter.model is None
             activity = (
                 active_time.active_by_day(connection, filter, zone, reads_kept=self._keeps_days) if has_active else None
@@ -135,7 +136,7 @@ class UsageQueries(SpendingQueries):
             keep(self.path, days)
         if activity is not None and self._keeps_days and active_time.is_worth_keeping(activity):
             active_time.keep(self.path, activity)
-        report = usage_report(by, _sorted(rows, by), totals, zone, then_by, unpriced)
+        report = usage_report(by, _sorted(rows, by), totals, zone, then_by, unpriced, undated)
         return report if activity is None else with_activity(report, activity.by_day)
 
     def _days(
@@ -301,6 +302,16 @@ def _unpriced_models(connection: sqlite3.Connection, filter: UsageFilter, rows: 
         rest="GROUP BY 1 ORDER BY sum(u.unpriced_calls) DESC, 1",
     )
     return [name for (name,) in found]
+
+
+def _left_out(connection: sqlite3.Connection, filter: UsageFilter) -> int:
+    """How many calls, and totals of sessions, a period leaves out only because they have no time."""
+    since, until = quarter_hours(filter)
+    if (since is None or since <= 0) and (until is None or until > 0):
+        return 0
+    every = filter._replace(since=None, until=None)
+    ((number,),) = select(connection, "sum(u.calls + u.session_totals)", every, condition="u.quarter_hour = 0")
+    return number or 0
 
 
 _NAMES = 4
