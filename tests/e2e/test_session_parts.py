@@ -58,7 +58,7 @@ MARK_IN_SIGHT = """() => {
 }"""
 
 
-def test_parallel_calls_are_side_by_side_in_the_order_of_their_results(visit: Visit) -> None:
+def test_parallel_calls_are_side_by_side_in_the_order_of_the_model(visit: Visit) -> None:
     page = visit.open(VARIED)
     group = page.get_by_role("group", name="2 calls at the same time")
     expect(group.locator(".tool")).to_have_count(2)

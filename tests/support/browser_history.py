@@ -226,8 +226,8 @@ def _varied() -> Log:
     done = {"filePath": VAULT, "structuredPatch": [patch]}
     log.result("toolu_edit", f"The file {VAULT} has been updated.", structured=done)
     log.answer(call("toolu_large", "Bash", command="cat ledger"), call("toolu_red", "Bash", command="make test"))
-    log.result("toolu_large", LARGE_OUTPUT)
     log.result("toolu_red", "Exit code 2\n\x1b[31mred\x1b[0m failure", error=True)
+    log.result("toolu_large", LARGE_OUTPUT)
     log.answer(call("toolu_denied", "Bash", command="rm -rf vault"))
     log.result(
         "toolu_denied",

@@ -110,7 +110,7 @@ it("lists tasks with what became of each", () => {
 it("shows calls that code made below the code", () => {
   const code = toolCall({ tool_call_id: "code", tool_name: "exec", input: { command: "tools.read()" } });
   const inner = toolCall({ tool_call_id: "inner", tool_name: "read", parent_tool_call_id: "code" });
-  const [item] = layOut([code, inner], []);
+  const [item] = layOut([code, inner]);
   if (item?.kind !== "calls") throw new Error("calls are laid out together");
   const { container } = renderInSession(
     <CallGroup calls={item.calls} message={message({ role: "assistant" })} placement={placement()} />,

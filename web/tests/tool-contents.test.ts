@@ -173,19 +173,16 @@ describe("the calls of a step", () => {
       ...(parent && { parent_tool_call_id: parent }),
     });
 
-  it("stand together in the order in which their results came", () => {
+  it("stand together in the order in which the model made them", () => {
     const parts: Part[] = [call("a"), call("b"), call("c"), { type: "text", text: "then" }, call("d")];
-    const items = layOut(parts, [
-      ["r-b", 10],
-      ["r-a", 20],
-    ]);
+    const items = layOut(parts);
     expect(
       items.map((item) => (item.kind === "calls" ? item.calls.map(({ index }) => index) : item.item.index)),
-    ).toEqual([[1, 0, 2], 3, [4]]);
+    ).toEqual([[0, 1, 2], 3, [4]]);
   });
 
   it("stand below the call that made them", () => {
-    const [group] = layOut([call("script"), call("inner", "script"), call("lost", "elsewhere")], []);
+    const [group] = layOut([call("script"), call("inner", "script"), call("lost", "elsewhere")]);
     const calls = group?.kind === "calls" ? group.calls : [];
     expect(calls.map(({ part }) => part.tool_call_id)).toEqual(["script", "lost"]);
     expect(calls[0]?.nested.map(({ part }) => part.tool_call_id)).toEqual(["inner"]);

@@ -32,7 +32,7 @@ export function AssistantMessage({ entry }: { entry: MessageEntry }) {
   const { message, placement } = entry;
   const parts = message.parts ?? NO_PARTS;
   const { hidden } = useSessionContext();
-  const items = useMemo(() => layOut(parts, placement.results), [parts, placement.results]);
+  const items = useMemo(() => layOut(parts), [parts]);
   const talks = parts.some((part) => !QUIET.has(part.type)) && !hidden.has("text");
   return (
     <MessageFrame

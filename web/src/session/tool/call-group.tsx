@@ -59,10 +59,9 @@ export type StepItem = { kind: "part"; item: PlacedPart } | { kind: "calls"; cal
 
 /**
  * Groups the parts of a step: calls next to each other ran at the same time and stand side by side in the order in which
- * their results arrived; a call that another call made is nested in that one.
+ * the model made them; a call that another call made is nested in that one.
  */
-export function layOut(parts: Part[], results: MessageRow["results"]): StepItem[] {
-  const arrivals = new Map(results);
+export function layOut(parts: Part[]): StepItem[] {
   const items: StepItem[] = [];
   parts.forEach((part, index) => {
     if (part.type !== "tool-call") {
@@ -73,9 +72,7 @@ export function layOut(parts: Part[], results: MessageRow["results"]): StepItem[
     if (last?.kind === "calls") last.calls.push({ part, index, nested: [] });
     else items.push({ kind: "calls", calls: [{ part, index, nested: [] }] });
   });
-  return items.map((item) =>
-    item.kind === "calls" ? { ...item, calls: inOrderOfArrival(nest(item.calls), arrivals) } : item,
-  );
+  return items.map((item) => (item.kind === "calls" ? { ...item, calls: nest(item.calls) } : item));
 }
 
 function nest(calls: PlacedCall[]): PlacedCall[] {
@@ -86,14 +83,4 @@ function nest(calls: PlacedCall[]): PlacedCall[] {
     parent.nested.push(call);
     return false;
   });
-}
-
-function inOrderOfArrival(calls: PlacedCall[], arrivals: ReadonlyMap<string, number>): PlacedCall[] {
-  return calls.toSorted((one, other) => arrivalOf(one, arrivals) - arrivalOf(other, arrivals));
-}
-
-/** Position of the last result; a call without one comes last, where the model put it. */
-function arrivalOf({ part }: PlacedCall, arrivals: ReadonlyMap<string, number>): number {
-  const positions = (part.results ?? []).map((result) => arrivals.get(result.id) ?? Number.MAX_SAFE_INTEGER);
-  return positions.length > 0 ? Math.max(...positions) : Number.MAX_SAFE_INTEGER;
 }
