@@ -599,6 +599,7 @@ def test_what_one_machine_takes_back_stays_away_until_it_goes_on_on_another(
         box.level("/", "full")
         for session in ("s1", "s2", "s3"):
             log(box, f"/home/ana/{session}", session, f"{session} hazel", "two")
+        subagent(box, "/home/ana/s1", "s1", "a0")
         box.sync()
         box.push()
     laptop, desktop = boxes
@@ -613,24 +614,44 @@ def test_what_one_machine_takes_back_stays_away_until_it_goes_on_on_another(
         state.generation += 1
     monkeypatch.setattr(pusher, "MANY_MESSAGES", 1)
     desktop.push()
-    assert ids(hub_store) == ["claude-code:s1"]
+    assert ids(hub_store) == ["claude-code:s1", "claude-code:s1.a0"]
+    assert shown_on(hub_store, "claude-code:s1.a0") == ["a0"]
     said = dump(place[1])
     assert b"s2 hazel" not in said
     assert b"s3.jsonl" not in said
     # Each comes whole when it goes on, also by a subagent that is new.
-    subagent = log(desktop, "/home/ana/s2", "s2", "unused")
-    (desktop.home / ".claude" / "projects" / "-home-ana-s2" / "s2" / "subagents").mkdir(parents=True)
-    line = json.loads(subagent.read_text()) | {"isSidechain": True, "agentId": "a1", "uuid": "a1-0"}
-    (subagent.parent / "s2" / "subagents" / "agent-a1.jsonl").write_text(f"{json.dumps(line)}\n")
-    log(desktop, "/home/ana/s2", "s2", "s2 hazel", "two")
+    subagent(desktop, "/home/ana/s2", "s2", "a1")
     desktop.sync()
     desktop.push()
-    assert ids(hub_store) == ["claude-code:s1", "claude-code:s2", "claude-code:s2.a1"]
+    assert ids(hub_store) == [f"claude-code:{name}" for name in ("s1", "s1.a0", "s2", "s2.a1")]
     assert shown_on(hub_store, "claude-code:s2") == ["s2 hazel", "two"]
     # The machine that took them back brings them as they are.
     laptop.level("/home/ana/s3", "redacted")
     laptop.push()
     assert shown_on(hub_store, "claude-code:s3") == ["s3 hazel", "two"]
+    # What is forgotten is kept out by itself.
+    assert b"claude-code:s3" in taken_back(place[1])
+    with open_store(laptop.store_path) as store:
+        store.forget("claude-code:s3")
+    laptop.push()
+    assert taken_back(place[1]) == b""
+
+
+def subagent(box: Box, project: str, session: str, name: str) -> None:
+    """Write a subagent of a session, which says its name."""
+    path = log(box, project, name, name)
+    line = json.loads(path.read_text()) | {"isSidechain": True, "agentId": name, "sessionId": session}
+    path.unlink()
+    folder = path.parent / session / "subagents"
+    folder.mkdir(parents=True)
+    (folder / f"agent-{name}.jsonl").write_text(f"{json.dumps(line)}\n")
+
+
+def taken_back(url: str) -> bytes:
+    """What the hub keeps of the sessions that one machine has taken back, and another one may bring."""
+    query = "SELECT value FROM turnlog.settings WHERE starts_with(name, 'taken back')"
+    with psycopg.connect(url) as connection:
+        return b"".join(value.encode() for (value,) in connection.execute(query).fetchall())
 
 
 def grow_apart(path: Path) -> None:

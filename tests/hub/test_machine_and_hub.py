@@ -88,3 +88,8 @@ def test_a_machine_joins_pushes_and_pulls_and_nobody_else_sees_it(
         assert (entry["subject"], entry["times"], entry["detail"]) == ("toy:s", 1, "on laptop")
         assert entry["actor"] == new_hub.ids["ana"]
         assert ben.get("/hub/v1/audit?action=forget session").json()["items"] == []
+        # How far its store was taken goes with a machine.
+        feeds = "SELECT name FROM turnlog.settings WHERE starts_with(name, 'feed of')"
+        assert len(new_hub.rows(feeds)) == 1
+        assert ana.delete(f"/hub/v1/machines/{joined['machine']}").status_code == 204
+        assert new_hub.rows(feeds) == []

@@ -18,7 +18,7 @@ from turnlog.hub.machine.levels import LEVELS, Level, Levels
 from turnlog.hub.machine.redacting import Redacting
 from turnlog.redact import KnownValues
 from turnlog.store.feed.reading import Shared
-from turnlog.store.feed.values import IDENTITY, KEYS, TABLES, UNKNOWN_MODEL, FeedBatch, Row
+from turnlog.store.feed.values import IDENTITY, KEYS, OF_SOURCE, TABLES, UNKNOWN_MODEL, FeedBatch, Row
 
 _RANK: Final[dict[Level, int]] = {level: rank for rank, level in enumerate(LEVELS)}
 
@@ -30,8 +30,6 @@ _OF_SESSION: Final = ("usage", "call_totals", "edit_totals", "streams", "events"
 _BY_ID: Final = {"links": "child_id", "annotations": "session_id", "answers": "session_id", "runs": "session_id"}
 
 _SHARED: Final = ("owners", "projects", "models", "price_versions")
-
-_OF_SOURCE: Final = ("diagnostics", "generations", "spills")
 
 
 class Leaving(msgspec.Struct):
@@ -227,7 +225,7 @@ class Sieve:
             rows[table] = [row for row in batch.rows.get(table, ()) if row[at] in ids and levels[ids[row[at]]] == level]
         sources = {row[0] for row in batch.rows.get("sources", ()) if self._level_of_source(row[0]) == level}
         rows["sources"] = [row for row in batch.rows.get("sources", ()) if row[0] in sources]
-        for table in _OF_SOURCE:
+        for table in OF_SOURCE:
             at = TABLES[table].index("source_key")
             rows[table] = [row for row in batch.rows.get(table, ()) if row[at] in sources]
         uses = {row[0] for row in rows["blob_uses"]}

@@ -11,6 +11,7 @@ import msgspec
 
 from turnlog.hub.people.secrets import PREFIXES, Secrets, digest
 from turnlog.hub.people.tables import HubTransaction, Row, Tables, announce, moment, now
+from turnlog.store.feed.taken_back import FEED
 from turnlog.store.postgres.database import Database
 
 CODE_SECONDS: Final = 900
@@ -106,7 +107,10 @@ class Machines(Tables):
         return None if row is None else row[0]
 
     def end(self, team: int, id: str, *, user: str | None = None) -> bool:
-        """Make a machine's tokens invalid; False if there is none of this id, or not of this person."""
+        """Make a machine's tokens invalid; False if there is none of this id, or not of this person.
+
+        How far its stores were taken is forgotten: if it joins again, it begins again.
+        """
         with self._transaction() as transaction:
             ended = transaction.run(
                 "UPDATE turnlog.machines SET ended_at = $3 WHERE team_key = $1 AND id = $2 AND ended_at IS NULL"
@@ -118,6 +122,11 @@ class Machines(Tables):
                     "UPDATE turnlog.secrets SET ended_at = $3 WHERE team_key = $1 AND machine = $2"
                     " AND ended_at IS NULL",
                     *(team, id, now()),
+                )
+                transaction.run(
+                    "DELETE FROM turnlog.settings WHERE team_key = $1 AND starts_with(name, $2)"
+                    " AND right(value, length($3)) = $3",
+                    *(team, FEED, f', "{id}"]'),
                 )
                 announce(transaction, team)
         return bool(ended)

@@ -21,6 +21,7 @@ from turnlog.store.external_content import WholeBodies, load_outside, smallest
 from turnlog.store.feed.values import (
     IDENTITY,
     KEYS,
+    OF_SOURCE,
     TABLES,
     UNKNOWN_MODEL,
     ArchivedBytes,
@@ -48,9 +49,6 @@ _LATER_CHANGE: Final = f"{_SELECT} WHERE m.changed_seq > ? ORDER BY m.changed_se
 
 _OF_SESSION: Final = ("usage", "call_totals", "edit_totals", "streams")
 """Tables of which a batch has all rows of a session."""
-
-_OF_SOURCE: Final = ("diagnostics", "generations", "spills")
-"""Tables of which a batch has all rows of a source."""
 
 
 def read_batch(
@@ -402,7 +400,7 @@ class _Reader:
         }
         keys = sorted({key for (key,) in rows} | named - {None})
         self._add("sources", self._where("sources", "key", keys))
-        for table in _OF_SOURCE:
+        for table in OF_SOURCE:
             self._add(table, self._where(table, "source_key", keys))
         columns = ", ".join(TABLES["runs"])
         self._add(

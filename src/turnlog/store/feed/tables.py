@@ -28,6 +28,14 @@ class FeedTables:
             ).fetchall()
         return found
 
+    def has_session(self, session_id: str) -> bool:
+        """Whether a session is stored."""
+        agent, _, external_id = session_id.partition(":")
+        found = self._connection.execute(
+            "SELECT 1 FROM sessions WHERE agent = ? AND external_id = ?", (agent, external_id)
+        ).fetchone()
+        return found is not None
+
     def delete(self, table: str, column: str, values: Collection[int] | Collection[str]) -> None:
         """Delete the rows with one of these values."""
         if values:

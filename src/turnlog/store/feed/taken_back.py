@@ -7,12 +7,13 @@ is taken from it, it is told to begin its feed again. What does not go on is lef
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
 from turnlog.errors import ConflictError
+from turnlog.store.feed.tables import in_chunks
 
 if TYPE_CHECKING:
     from turnlog.store.connection import Connection
@@ -37,6 +38,7 @@ class SentCopy(NamedTuple):
     """Under which it may have been taken back."""
     messages: int
     parent_id: str | None
+    """Of a subagent."""
 
 
 class _Absence(msgspec.Struct):
@@ -54,6 +56,7 @@ class TakenBack:
     def __init__(self, connection: Connection, user: str, feed: str) -> None:
         """Feeds of this person are called `user/…`, and `feed` is the one whose batch is taken."""
         self._connection = connection
+        self._user = user
         self._setting = f"taken back from {user}"
         self._prefix = f"{FEED}{user}/"
         self._feed = feed
@@ -84,13 +87,10 @@ class TakenBack:
             for session_id, each in known.items()
             if not each.feeds.get(self._feed) and copies[session_id].messages <= each.messages
         }
-        # A subagent that goes on brings its parent.
-        above = [copy.parent_id for session_id, copy in copies.items() if session_id not in out]
-        while above:
-            parent = above.pop()
-            if parent in out:
-                out.discard(parent)
-                above.append(copies[parent].parent_id)
+        # A session comes with its subagents, and each of them with it.
+        family = [(session_id, copy.parent_id) for session_id, copy in copies.items() if copy.parent_id in copies]
+        while joined := {each for pair in family if not out.issuperset(pair) for each in pair if each in out}:
+            out -= joined
         going_on = {copies[each].session_id for each in known.keys() - out}
         if behind := {each for each in going_on if self._feed not in absences[each].feeds}:
             raise BeginAgainError(behind)
@@ -111,6 +111,11 @@ class TakenBack:
         if passed:
             self._save(absences)
 
+    def drop_forgotten(self) -> None:
+        """Keep nothing of sessions that are forgotten: they stay out of every batch anyway."""
+        if absences := self._absences():
+            self._save(absences)
+
     def go_on(self, session_ids: set[str]) -> None:
         """Note that these sessions go on on the feed's machine, which is told to begin again."""
         absences = self._absences()
@@ -124,15 +129,29 @@ class TakenBack:
         )
         return {name[len(FEED) :] for (name,) in found.fetchall()}
 
+    def _forgotten(self, session_ids: Iterable[str]) -> set[str]:
+        names = {name: session_id for session_id in session_ids for name in (session_id, f"{self._user}/{session_id}")}
+        found: set[str] = set()
+        for chunk in in_chunks(sorted(names)):
+            rows = self._connection.execute(
+                "SELECT session_id FROM tombstones WHERE session_id IN (SELECT value FROM json_each(?))", (chunk,)
+            )
+            found |= {names[name] for (name,) in rows.fetchall()}
+        return found
+
     def _absences(self) -> dict[str, _Absence]:
         row = self._connection.execute("SELECT value FROM settings WHERE name = ?", (self._setting,)).fetchone()
         return {} if row is None else msgspec.json.decode(row[0], type=dict[str, _Absence])
 
     def _save(self, absences: dict[str, _Absence]) -> None:
-        """Save those that another feed may still bring."""
-        feeds = self._feeds()
+        """Save those that another feed may still bring, and that are not forgotten."""
+        feeds, forgotten = self._feeds(), self._forgotten(absences)
         kept = {
-            session_id: each for session_id, each in absences.items() if not all(each.feeds.get(feed) for feed in feeds)
+            session_id: msgspec.structs.replace(
+                each, feeds={name: each.feeds[name] for name in feeds & each.feeds.keys()}
+            )
+            for session_id, each in absences.items()
+            if session_id not in forgotten and not all(each.feeds.get(feed) for feed in feeds)
         }
         self._connection.execute("DELETE FROM settings WHERE name = ?", (self._setting,))
         if kept:

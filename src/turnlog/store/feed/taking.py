@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
@@ -23,12 +23,12 @@ from turnlog.store.feed.hidden_ids import HiddenIds
 from turnlog.store.feed.keys import Keys, find_names
 from turnlog.store.feed.moves import Moves, PlaceComparison
 from turnlog.store.feed.owners import Owner, SessionOwners, with_own_ids
+from turnlog.store.feed.removal import Removal, without_messages, without_sources
 from turnlog.store.feed.tables import FeedTables, in_chunks
 from turnlog.store.feed.taken_back import FEED, BeginAgainError, SentCopy, TakenBack
-from turnlog.store.feed.values import TABLES, ArchivedBytes, FeedBatch, FeedPosition, Row
+from turnlog.store.feed.values import OF_SOURCE, TABLES, ArchivedBytes, FeedBatch, FeedPosition, Row
 from turnlog.store.frames import PLACE_COLUMNS
-from turnlog.store.keys import family, session_key
-from turnlog.store.sqlite.forget import UNUSED_PROJECT, forget
+from turnlog.store.sqlite.forget import UNUSED_PROJECT
 
 if TYPE_CHECKING:
     from turnlog.store.connection import Connection
@@ -52,7 +52,6 @@ class Taken(NamedTuple):
 
 _OF_MESSAGE: Final = ("parts", "more_paths", "blob_uses")
 _OF_SESSION: Final = ("usage", "call_totals", "edit_totals", "streams")
-_OF_SOURCE: Final = ("diagnostics", "generations", "spills")
 
 _LARGEST_BODY: Final = 256 << 20
 """Bytes of a decompressed body that is taken."""
@@ -68,8 +67,13 @@ def progress_of(connection: Connection, store: str) -> tuple[FeedPosition, int]:
     row = connection.execute("SELECT value FROM settings WHERE name = ?", (_setting(store),)).fetchone()
     if row is None:
         return FeedPosition(), 0
-    *position, generation = json.loads(row[0])
+    *position, generation = json.loads(row[0])[: len(FeedPosition._fields) + 1]
     return FeedPosition(*position), generation
+
+
+def _progress(position: FeedPosition, generation: int, machine: str = "") -> str:
+    """As it is kept, with the machine whose store it is: what is kept of one that is removed goes by it."""
+    return json.dumps((*position, generation, machine))
 
 
 def take(
@@ -94,7 +98,7 @@ def take(
     if owner is not None and owner.user:
         # Two machines of one person may have the same new rows.
         _lock(connection, f"pushes of {owner.user}", "")
-    _lock(connection, _setting(store), json.dumps((*FeedPosition(), 0)))
+    _lock(connection, _setting(store), _progress(FeedPosition(), 0))
     known, generation = progress_of(connection, store)
     if batch.generation < generation:
         raise ConflictError(f"the feed of {store} is in generation {generation}: {batch.generation} is over")
@@ -109,16 +113,16 @@ def take(
         raise ConflictError(f"the feed of {store} was taken up to {list(known)}: {list(batch.after)} does not follow")
     taking = _Taking(connection, batch, insert, owner, store, check_body, hidden)
     taking.run(wait_for_writers, begins=known == FeedPosition())
-    progress = json.dumps((*batch.until, batch.generation))
+    progress = _progress(batch.until, batch.generation, "" if owner is None else owner.machine)
     connection.execute("UPDATE settings SET value = ? WHERE name = ?", (progress, _setting(store)))
-    return Taken(True, taking.stored_as, forgotten=tuple(taking.forgotten), withdrawn=tuple(taking.withdrawn))
+    return Taken(True, taking.stored_as, tuple(taking.removal.forgotten), tuple(taking.removal.withdrawn))
 
 
 def begin_again(connection: Connection, store: str, owner: Owner, error: BeginAgainError) -> None:
     """Take nothing of this store any more, unless its feed begins again. The caller owns the transaction."""
     TakenBack(connection, owner.user, store).go_on(error.session_ids)
     _, generation = progress_of(connection, store)
-    progress = json.dumps((*FeedPosition(), generation + 1))
+    progress = _progress(FeedPosition(), generation + 1, owner.machine)
     connection.execute("UPDATE settings SET value = ? WHERE name = ?", (progress, _setting(store)))
 
 
@@ -151,27 +155,6 @@ def _setting(store: str) -> str:
     return f"{FEED}{store}"
 
 
-def withdraw(
-    connection: Connection, session_id: str, user: str = "", kept_projects: Iterable[int] = ()
-) -> dict[str, int]:
-    """Delete a session that may come again; returns how many messages it had, and each session that goes with it.
-
-    The caller owns the transaction. Arguments are as of `forget`.
-    """
-    keys = json.dumps(family(connection, session_key(connection, session_id)))
-    messages = dict(
-        connection.execute(
-            "SELECT agent || ':' || external_id, messages FROM sessions WHERE key IN (SELECT value FROM json_each(?))",
-            (keys,),
-        ).fetchall()
-    )
-    plan = forget(connection, session_id, user, kept_projects)
-    connection.execute(
-        "DELETE FROM tombstones WHERE session_id IN (SELECT value FROM json_each(?))", (json.dumps(plan.session_ids),)
-    )
-    return {gone: messages.get(gone, 0) for gone in plan.session_ids}
-
-
 class _Taking:
     """One batch in one transaction."""
 
@@ -199,17 +182,14 @@ class _Taking:
         self._forks = Forks()
         self._absent: set[str] = set()
         """Ids of sessions that another machine has taken back, and that do not go on where the batch comes from."""
-        self.forgotten: list[str] = []
-        """Ids of sessions that were here and are deleted."""
-        self.withdrawn: list[str] = []
-        """Ids of sessions that were here and may come again."""
-        self._outgrown: list[str] = []
-        """Ids under which sessions are here that come under another one now."""
+        self._left_out: set[str] = set()
+        """Ids of sessions of which nothing is written."""
         self._shared: dict[int, dict[int, int]] = {}
         """Fork -> message that is billed to its origin -> the origin."""
         self._owners = SessionOwners(connection, owner, store, hidden)
         self._taken_back = TakenBack(connection, "" if owner is None else owner.user, store)
         self._tables = FeedTables(connection)
+        self.removal = Removal(connection, self._owners, self._taken_back, self._user, store)
         self.stored_as: dict[str, str] = {}
         """Id that somebody else has -> the id that the session gets instead."""
         self._sizes: dict[int, int] = {}
@@ -227,16 +207,13 @@ class _Taking:
             self._absent = self._taken_back.left_out(self._sent_copies())
         # What is forgotten gets no key, and rows without keys are not written.
         self._owners.claim(self._batch)
-        self._outgrown = self._owners.outgrown(self._batch)
-        if self._batch.forgotten or self._batch.withdrawn or self._outgrown:
-            # What others write refers to contents that are about to go.
-            wait_for_writers()
-        self._forget()
-        forgotten = self._with_subagents(self._forgotten_ids())
-        self._find_keys("sessions", "SELECT max(key) FROM sessions", forgotten | self._absent | self._forks.outdated)
-        self._leave_out_sources(forgotten | self._absent)
+        named = self._keys.of("projects").values()
+        gone = self.removal.run(self._batch, named, wait_for_writers) | self._absent
+        self._left_out = gone | self._forks.outdated
+        self._find_keys("sessions", "SELECT max(key) FROM sessions", self._left_out)
+        self._batch = without_sources(self._batch, self._keys, gone)
         self._save_sources()
-        self._leave_out_messages()
+        self._batch = without_messages(self._batch, self._keys)
         self._find_keys("messages", "SELECT seq FROM sqlite_sequence WHERE name = 'messages'", set())
         self._batch = self._message_digests.without_unchanged(self._batch, self._keys, self._new["messages"])
         with ThreadPoolExecutor(1, "turnlog-bodies") as thread:  # while the database writes
@@ -288,99 +265,18 @@ class _Taking:
         if self._forks.origins:
             self._batch, _ = with_own_ids(self._connection, self._batch, owner.user)
 
-    def _forgotten_ids(self) -> set[str]:
-        named = {*map(":".join, self._batch.names.get("sessions", {}).values())}
-        linked = TABLES["links"].index("child_id")
-        return self._owners.forgotten_ids(named | {row[linked] for row in self._batch.rows.get("links", ())})
-
     def _sent_copies(self) -> dict[str, SentCopy]:
         """The sessions of which the batch has rows, by their ids here."""
         names = {key: ":".join(name) for key, name in self._batch.names.get("sessions", {}).items()}
-        messages, parent = map(TABLES["sessions"].index, ("messages", "parent_key"))
+        messages, parent, relationship = map(TABLES["sessions"].index, ("messages", "parent_key", "relationship"))
         found: dict[str, SentCopy] = {}
         for row in self._batch.rows.get("sessions", ()):
             session_id, origin = names[row[0]], self._forks.origins.get(row[0])
             # What is to be a fork may be what was taken back, before another copy came under its id.
-            known = session_id if origin is None or self._is_stored(session_id) else origin
-            found[session_id] = SentCopy(known, row[messages], names.get(row[parent]))
+            known = session_id if origin is None or self._tables.has_session(session_id) else origin
+            above = names.get(row[parent]) if row[relationship] == "subagent" else None
+            found[session_id] = SentCopy(known, row[messages], above)
         return found
-
-    def _forget(self) -> None:
-        gone, user = self._forgotten_ids(), self._user
-        named = self._keys.of("projects").values()
-        for session_id in self._with_copies(self._batch.forgotten):
-            if self._is_stored(session_id):
-                forget(self._connection, session_id, user, named)
-                self.forgotten.append(session_id)
-            # Nobody has pushed it yet, but another machine of the same person may still do so.
-            elif session_id not in gone:
-                self._connection.execute(
-                    "INSERT OR IGNORE INTO tombstones (session_id, forgotten_at) VALUES (?, ?)",
-                    (f"{self._owners.own}{session_id}", self._now),
-                )
-
-        gone_with: dict[str, int] = {}
-        for session_id in self._batch.withdrawn:
-            if self._is_stored(session_id):
-                gone_with |= withdraw(self._connection, session_id, user, named)
-                self.withdrawn.append(session_id)
-        for session_id in self._outgrown:
-            if self._is_stored(session_id):  # a subagent has gone with its parent
-                gone_with |= withdraw(self._connection, session_id, user, named)
-        self._taken_back.note(gone_with)
-
-    def _with_subagents(self, forgotten: set[str]) -> set[str]:
-        """These sessions, and subagents of them that are new here: they are forgotten as their parents were."""
-        if not forgotten or not self._is_of_many:
-            return forgotten
-        parents = self._parents_of_new()
-        found = set(forgotten)
-        while new := {child for child, parent in parents.items() if parent in found and child not in found}:
-            found |= new
-        self._connection.executemany(
-            "INSERT OR IGNORE INTO tombstones (session_id, forgotten_at) VALUES (?, ?)",
-            [(f"{self._owners.own}{session_id}", self._now) for session_id in sorted(found - forgotten)],
-        )
-        return found
-
-    def _parents_of_new(self) -> dict[str, str]:
-        """Id of each subagent that comes for the first time -> the id here of its parent."""
-        names = {key: ":".join(name) for key, name in self._batch.names.get("sessions", {}).items()}
-        key, parent, relationship = map(TABLES["sessions"].index, ("key", "parent_key", "relationship"))
-        parents = {
-            names[row[key]]: names[row[parent]]
-            for row in self._batch.rows.get("sessions", ())
-            if row[relationship] == "subagent" and row[parent] in names and row[key] in names
-        }
-        # Where the machine has forgotten the parent itself, only the link names it.
-        child, parent, kind = map(TABLES["links"].index, ("child_id", "parent_id", "kind"))
-        new = {*names.values()}
-        for row in self._batch.rows.get("links", ()):
-            if row[kind] == "subagent" and row[child] in new:
-                parents.setdefault(row[child], row[parent])
-        stored_as = dict(
-            self._connection.execute("SELECT session_id, stored_as FROM session_copies WHERE store = ?", (self._store,))
-        )
-        return {child: stored_as.get(parents[child], parents[child]) for child in parents if not self._is_stored(child)}
-
-    def _with_copies(self, session_ids: Sequence[str]) -> list[str]:
-        """These sessions, and the forks under which copies of them on the owner's machines are stored."""
-        found = list(session_ids)
-        for chunk in in_chunks(found) if self._is_of_many else ():
-            rows = self._connection.execute(
-                "SELECT c.stored_as FROM session_copies c JOIN session_owners o ON o.session_id = c.stored_as"
-                " WHERE c.session_id IN (SELECT value FROM json_each(?)) AND o.owner_user = ?",
-                (chunk, self._user),
-            )
-            found += [stored_as for (stored_as,) in rows]
-        return found
-
-    def _is_stored(self, session_id: str) -> bool:
-        agent, _, external_id = session_id.partition(":")
-        found = self._connection.execute(
-            "SELECT 1 FROM sessions WHERE agent = ? AND external_id = ?", (agent, external_id)
-        ).fetchone()
-        return found is not None
 
     def _find_keys(self, table: str, last_key: str, left_out: set[str]) -> None:
         """Find the keys of rows that are here, and give keys to those that are not."""
@@ -414,55 +310,6 @@ class _Taking:
                 self._new[table].add(ours)
             self._keys.note(table, theirs, ours)
 
-    def _leave_out_sources(self, forgotten: set[str]) -> None:
-        """Leave out files of forgotten sessions alone: with their row, their bytes would be taken."""
-        if not forgotten:
-            return
-        sessions, rows = self._keys.of("sessions"), self._batch.rows
-        kept, of_others = set[int](), set[int]()
-        for table in ("memberships", "events"):
-            columns = TABLES[table]
-            session, source = columns.index("session_key"), columns.index("source_key")
-            for row in rows.get(table, ()):
-                (kept if row[session] in sessions else of_others).add(row[source])
-        session_id = TABLES["sources"].index("session_id")
-        out = {
-            row[0]
-            for row in rows.get("sources", ())
-            if row[0] not in kept
-            and (row[session_id] in forgotten or (row[session_id] is None and row[0] in of_others))
-        }
-        if not out:
-            return
-        rows, names = dict(rows), {**self._batch.names}
-        names["sources"] = {key: name for key, name in names.get("sources", {}).items() if key not in out}
-        for table, key in (("sources", "key"), *((table, "source_key") for table in _OF_SOURCE)):
-            at = TABLES[table].index(key)
-            rows[table] = [row for row in rows.get(table, ()) if row[at] not in out]
-        self._batch = msgspec.structs.replace(self._batch, rows=rows, names=names)
-
-    def _leave_out_messages(self) -> None:
-        """Leave out messages whose sessions are all forgotten: no word of them is written."""
-        sessions = self._keys.of("sessions")
-        names, batch = self._batch.names, self._batch
-        if names.get("sessions", {}).keys() <= sessions.keys():
-            return
-        places = [row for table in ("memberships", "superseded") for row in batch.rows.get(table, ())]
-        kept = {row[2] for row in places if row[0] in sessions}
-        out = {row[2] for row in places} - kept
-        rows = dict(batch.rows)
-        for table, at in (("messages", 0), ("parts", 0), ("more_paths", 1), ("blob_uses", 1)):
-            rows[table] = [row for row in rows.get(table, ()) if row[at] not in out]
-        uses = {row[0] for row in rows["blob_uses"]}
-        rows["blobs"] = [row for row in rows.get("blobs", ()) if row[0] in uses]
-        messages = {key: name for key, name in names.get("messages", {}).items() if key not in out}
-        self._batch = msgspec.structs.replace(
-            batch,
-            rows=rows,
-            names={**names, "messages": messages},
-            bodies={key: body for key, body in batch.bodies.items() if key not in out},
-        )
-
     def _save_sources(self) -> None:
         columns = TABLES["sources"][1:]
         self._connection.executemany(
@@ -483,7 +330,7 @@ class _Taking:
                 self._keys.note("sources", theirs, known[name[0]])
         sent = [self._keys.of("sources")[row[0]] for row in self._batch.rows.get("sources", ())]
         kept = self._own_ids() if self._owner is not None and self._owner.user else None
-        for table in _OF_SOURCE:
+        for table in OF_SOURCE:
             self._tables.delete(table, "source_key", sent)
             rows = self._keys.rows(table, self._batch.rows.get(table, ()))
             if table == "spills" and kept is not None:
@@ -691,11 +538,10 @@ class _Taking:
         wanted = set(changed)
         ids = {":".join(names[theirs]) for theirs, ours in self._keys.of("sessions").items() if ours in wanted}
         # These tables name sessions by id, not by key, so `Keys.rows` does not leave theirs out.
-        kept_out = self._forgotten_ids() | self._absent | self._forks.outdated
         for table, column in (("links", "child_id"), ("annotations", "session_id"), ("answers", "session_id")):
             self._tables.delete(table, column, sorted(ids))
             at = TABLES[table].index(column)
-            rows = [row for row in batch.rows.get(table, ()) if row[at] not in kept_out]
+            rows = [row for row in batch.rows.get(table, ()) if row[at] not in self._left_out]
             if self._is_of_many and table != "links":
                 rows = [row for row in rows if row[at] in ids]
             if self._is_of_many and table == "answers":

@@ -106,6 +106,9 @@ KEYS: Final[dict[str, str]] = {
 }
 """Column -> the table whose key it has."""
 
+OF_SOURCE: Final = ("diagnostics", "generations", "spills")
+"""Tables of which a batch has all rows of a source."""
+
 IDENTITY: Final[dict[str, tuple[str, ...]]] = {
     "owners": ("user", "team", "task", "machine"),
     "projects": ("path",),
