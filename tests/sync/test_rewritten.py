@@ -438,6 +438,30 @@ def test_a_result_with_another_number_is_at_its_call_once(home: Path, tmp_path: 
         rebuild(store)
 
 
+def test_a_result_whose_call_is_gone_is_at_the_other_call_of_its_id(home: Path, tmp_path: Path) -> None:
+    """R-C8: and not at the one that the file no longer has."""
+    store, fresh, log = tmp_path / "store.db", tmp_path / "fresh.db", home / cline_answer([]).path
+    log.parent.mkdir(parents=True)
+    results = [[{"type": "tool_result", "tool_use_id": "c", "content": words}] for words in ("one", "two")]
+    contents = [[call("c")], results[0], [call("c")], results[1]]
+    messages = [
+        {"id": f"m{number}", "role": "user" if number % 2 else "assistant", "content": content, "ts": 1}
+        for number, content in enumerate(contents)
+    ]
+    for each in (messages, messages[1:]):
+        log.write_bytes(msgspec.json.encode({"version": 1, "sessionId": CLINE, "messages": each}))
+        sync(store)
+    sync(fresh)
+    [(expected, _)] = history(fresh, f"cline:{CLINE}").values()
+    assert words(expected) == ["one\ntwo"]
+    for _ in range(2):
+        found = [
+            words(message) for message, place in history(store, f"cline:{CLINE}").values() if place.fate not in LEFT
+        ]
+        assert found == [words(expected)]
+        rebuild(store)
+
+
 @pytest.mark.parametrize("ids", [["m1", "m2", "m3", "m4"], ["m4", "m3", "m2", "m1"]], ids=["rising", "falling"])
 def test_a_file_that_is_written_anew_as_it_grows_ends_with_its_newest_message(
     ids: list[str], home: Path, tmp_path: Path

@@ -212,20 +212,22 @@ class MessageUpdates:
         It is the message that the fold names, otherwise the nearest one before the result in the session, otherwise the
         nearest after it. Some agents use a call's id more than once in a session.
         """
-        session_key = self._sessions.key(change.session_id)
+        session_key, source = self._sessions.key(change.session_id), self._transaction.source
         if session_key is None:
             return None
         row = self._connection.execute(
             "SELECT m.key FROM messages m JOIN parts p ON p.message_key = m.key"
             " WHERE m.agent = ? AND m.external_id = ? AND p.tool_call_id = ?",
-            (self._transaction.source.agent, change.message_id, change.tool_call_id),
+            (source.agent, change.message_id, change.tool_call_id),
         ).fetchone()
         if row is None:
             row = self._connection.execute(
                 "SELECT p.message_key FROM memberships m JOIN parts p ON p.message_key = m.message_key"
                 " WHERE m.session_key = ?1 AND p.tool_call_id = ?2 AND m.position < ?4"
-                " ORDER BY m.fate = 'superseded', m.position > ?3, abs(m.position - ?3) LIMIT 1",
-                (session_key, change.tool_call_id, change.position, HOOKED_FROM),
+                # What an older generation of the file said is superseded once the newest one is read.
+                " ORDER BY m.fate = 'superseded' OR (m.source_key IS ?5 AND m.generation < ?6), m.position > ?3,"
+                " abs(m.position - ?3) LIMIT 1",
+                (session_key, change.tool_call_id, change.position, HOOKED_FROM, source.key, source.generation),
             ).fetchone()
         return row[0] if row else None
 
