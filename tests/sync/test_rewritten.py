@@ -462,6 +462,24 @@ def test_a_result_whose_call_is_gone_is_at_the_other_call_of_its_id(home: Path, 
         rebuild(store)
 
 
+@pytest.mark.parametrize("command", ["ls", "pwd"])
+def test_two_calls_of_one_id_stay_two_however_often_the_file_is_written(
+    command: str, home: Path, tmp_path: Path
+) -> None:
+    store, log = tmp_path / "store.db", home / cline_answer([]).path
+    log.parent.mkdir(parents=True)
+    calls = [call("toolu_1", command="pwd"), call("toolu_1", command=command)]
+    for count in range(4):
+        log.write_bytes(cline_answer([*calls, *[text("More.")] * count]).first)
+        sync(store)
+        [answer] = [each for each, _ in history(store, f"cline:{CLINE}").values() if each.role == "assistant"]
+        assert [part_said(part) for part in answer.parts] == ["toolu_1", "toolu_1", *["More."] * count]
+        assert [part.input_value() for part in answer.parts if isinstance(part, ToolCallPart)] == [
+            {"command": "pwd"},
+            {"command": command},
+        ]
+
+
 @pytest.mark.parametrize("ids", [["m1", "m2", "m3", "m4"], ["m4", "m3", "m2", "m1"]], ids=["rising", "falling"])
 def test_a_file_that_is_written_anew_as_it_grows_ends_with_its_newest_message(
     ids: list[str], home: Path, tmp_path: Path

@@ -54,7 +54,13 @@ class _Pairs:
         self.left = list(before)
         """Parts of before that now says nowhere."""
         self.moved = set[PartKey]()
-        self.in_place = {key: part for part in now if (key := part_key(part))}
+        self.in_place = defaultdict[PartKey, list[Part]](list)
+        """By key. A broken model may give several calls one id."""
+        for part in now:
+            if key := part_key(part):
+                self.in_place[key].append(part)
+        # Merging makes one of them.
+        self.moved.update(key for key, parts in self.in_place.items() if len(parts) > 1)
         self._free = {id(part): part for part in now}
         self._find(self._same_in_place)
         if self.left:
@@ -88,8 +94,8 @@ class _Pairs:
 
     def _grown_in_place(self, part: Part) -> Part | None:
         key = part_key(part)
-        now = self.in_place.get(key) if key else None
-        return now if now is not None and id(now) in self._free and _keeps(part, now) else None
+        found = self.in_place.get(key, ()) if key else ()
+        return next((now for now in found if id(now) in self._free and _keeps(part, now)), None)
 
     def _grown_elsewhere(self, part: Part) -> Part | None:
         if not isinstance(part, TextPart | ReasoningPart):
