@@ -587,12 +587,8 @@ def test_of_a_session_that_one_machine_takes_back_the_other_sends_all_again_when
     assert hub_store.session("claude-code:s1").counts.messages == 7
 
 
-def test_what_one_machine_takes_back_stays_away_until_it_goes_on_on_another(
-    tmp_path: Path,
-    hub: HubProcess,
-    hub_store: PostgresStore,
-    place: tuple[HubProcess, str],
-    monkeypatch: pytest.MonkeyPatch,
+def test_a_machine_that_begins_again_brings_all_that_is_not_forgotten(
+    tmp_path: Path, hub: HubProcess, hub_store: PostgresStore, place: tuple[HubProcess, str]
 ) -> None:
     boxes = [Box(tmp_path, hub), Box(tmp_path, hub, "desktop")]
     for box in boxes:
@@ -605,36 +601,36 @@ def test_what_one_machine_takes_back_stays_away_until_it_goes_on_on_another(
     laptop, desktop = boxes
     laptop.level("/", "none")
     laptop.push()
-    log(desktop, "/home/ana/s1", "s1", "s1 hazel", "two", "three")
-    desktop.sync()
-    desktop.push()
-    assert shown_on(hub_store, "claude-code:s1") == ["s1 hazel", "two", "three"]
-    # Nor where everything comes again, in any pieces, with the log files.
-    with MachineState(desktop.store_path) as state:
-        state.generation += 1
-    monkeypatch.setattr(pusher, "MANY_MESSAGES", 1)
-    desktop.push()
-    assert ids(hub_store) == ["claude-code:s1", "claude-code:s1.a0"]
-    assert shown_on(hub_store, "claude-code:s1.a0") == ["a0"]
-    said = dump(place[1])
-    assert b"s2 hazel" not in said
-    assert b"s3.jsonl" not in said
-    # Each comes whole when it goes on, also by a subagent that is new.
-    subagent(desktop, "/home/ana/s2", "s2", "a1")
-    desktop.sync()
-    desktop.push()
-    assert ids(hub_store) == [f"claude-code:{name}" for name in ("s1", "s1.a0", "s2", "s2.a1")]
-    assert shown_on(hub_store, "claude-code:s2") == ["s2 hazel", "two"]
-    # The machine that took them back brings them as they are.
-    laptop.level("/home/ana/s3", "redacted")
-    laptop.push()
-    assert shown_on(hub_store, "claude-code:s3") == ["s3 hazel", "two"]
-    # What is forgotten is kept out by itself.
+    assert ids(hub_store) == []
     assert b"claude-code:s3" in taken_back(place[1])
+    # What is forgotten is kept out by itself.
     with open_store(laptop.store_path) as store:
         store.forget("claude-code:s3")
     laptop.push()
+    assert b"claude-code:s2" in taken_back(place[1])
+    assert b"claude-code:s3" not in taken_back(place[1])
+    log(desktop, "/home/ana/s1", "s1", "s1 hazel", "two", "three")
+    desktop.sync()
+    desktop.push()
+    assert ids(hub_store) == [f"claude-code:{name}" for name in ("s1", "s1.a0", "s2")]
+    assert shown_on(hub_store, "claude-code:s1") == ["s1 hazel", "two", "three"]
     assert taken_back(place[1]) == b""
+
+
+def test_a_level_that_is_lowered_on_one_machine_after_the_other_takes_nothing_away(
+    tmp_path: Path, hub: HubProcess, hub_store: PostgresStore
+) -> None:
+    """Its own batch takes the other copy back, and has the session."""
+    laptop, desktop = Box(tmp_path, hub), Box(tmp_path, hub, "desktop")
+    for box in (laptop, desktop):
+        box.level("/", "full")
+        log(box, "/home/ana/s1", "s1", "one", "two")
+        box.sync()
+        box.push()
+    for box in (laptop, desktop):
+        box.level("/", "redacted")
+        box.push()
+        assert shown_on(hub_store, "claude-code:s1") == ["one", "two"]
 
 
 def subagent(box: Box, project: str, session: str, name: str) -> None:

@@ -17,7 +17,6 @@ from turnlog.store.feed.owners import SessionOwners
 from turnlog.store.feed.tables import FeedTables, in_chunks
 from turnlog.store.feed.taken_back import TakenBack
 from turnlog.store.feed.values import OF_SOURCE, TABLES, FeedBatch
-from turnlog.store.keys import family, session_key
 from turnlog.store.sqlite.forget import forget
 
 if TYPE_CHECKING:
@@ -26,23 +25,16 @@ if TYPE_CHECKING:
 
 def withdraw(
     connection: Connection, session_id: str, user: str = "", kept_projects: Iterable[int] = ()
-) -> dict[str, int]:
-    """Delete a session that may come again; returns how many messages it had, and each session that goes with it.
+) -> Sequence[str]:
+    """Delete a session that may come again; returns its id and those of what goes with it.
 
     The caller owns the transaction. Arguments are as of `forget`.
     """
-    keys = json.dumps(family(connection, session_key(connection, session_id)))
-    messages = dict(
-        connection.execute(
-            "SELECT agent || ':' || external_id, messages FROM sessions WHERE key IN (SELECT value FROM json_each(?))",
-            (keys,),
-        ).fetchall()
-    )
     plan = forget(connection, session_id, user, kept_projects)
     connection.execute(
         "DELETE FROM tombstones WHERE session_id IN (SELECT value FROM json_each(?))", (json.dumps(plan.session_ids),)
     )
-    return {gone: messages.get(gone, 0) for gone in plan.session_ids}
+    return plan.session_ids
 
 
 class Removal:
@@ -92,10 +84,10 @@ class Removal:
 
     def _withdraw(self, session_ids: Sequence[str], outgrown: Sequence[str], kept_projects: Collection[int]) -> None:
         """Delete what may come again; `outgrown` are ids under which nobody looks for it any more."""
-        gone: dict[str, int] = {}
+        gone: list[str] = []
         for session_id in (*session_ids, *outgrown):
             if self._tables.has_session(session_id):  # a subagent has gone with its parent
-                gone |= withdraw(self._connection, session_id, self._user, kept_projects)
+                gone += withdraw(self._connection, session_id, self._user, kept_projects)
                 if session_id not in outgrown:
                     self.withdrawn.append(session_id)
         self._taken_back.note(gone)

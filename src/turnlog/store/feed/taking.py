@@ -25,7 +25,7 @@ from turnlog.store.feed.moves import Moves, PlaceComparison
 from turnlog.store.feed.owners import Owner, SessionOwners, with_own_ids
 from turnlog.store.feed.removal import Removal, without_messages, without_sources
 from turnlog.store.feed.tables import FeedTables, in_chunks
-from turnlog.store.feed.taken_back import FEED, BeginAgainError, SentCopy, TakenBack
+from turnlog.store.feed.taken_back import FEED, TakenBack
 from turnlog.store.feed.values import OF_SOURCE, TABLES, ArchivedBytes, FeedBatch, FeedPosition, Row
 from turnlog.store.frames import PLACE_COLUMNS
 from turnlog.store.sqlite.forget import UNUSED_PROJECT
@@ -118,9 +118,8 @@ def take(
     return Taken(True, taking.stored_as, tuple(taking.removal.forgotten), tuple(taking.removal.withdrawn))
 
 
-def begin_again(connection: Connection, store: str, owner: Owner, error: BeginAgainError) -> None:
+def begin_again(connection: Connection, store: str, owner: Owner) -> None:
     """Take nothing of this store any more, unless its feed begins again. The caller owns the transaction."""
-    TakenBack(connection, owner.user, store).go_on(error.session_ids)
     _, generation = progress_of(connection, store)
     progress = _progress(FeedPosition(), generation + 1, owner.machine)
     connection.execute("UPDATE settings SET value = ? WHERE name = ?", (progress, _setting(store)))
@@ -180,8 +179,6 @@ class _Taking:
         """Keys in this store of the rows that are new."""
         self._mapped: list[Row] | None = None
         self._forks = Forks()
-        self._absent: set[str] = set()
-        """Ids of sessions that another machine has taken back, and that do not go on where the batch comes from."""
         self._left_out: set[str] = set()
         """Ids of sessions of which nothing is written."""
         self._shared: dict[int, dict[int, int]] = {}
@@ -204,11 +201,13 @@ class _Taking:
             self._find_own_ids(self._owner)
             if begins:
                 self._taken_back.begin()
-            self._absent = self._taken_back.left_out(self._sent_copies())
+            else:
+                # What is a fork now may have been the end of the one that was taken back.
+                self._taken_back.check(self._session_ids() | {*self._forks.origins.values()})
         # What is forgotten gets no key, and rows without keys are not written.
         self._owners.claim(self._batch)
         named = self._keys.of("projects").values()
-        gone = self.removal.run(self._batch, named, wait_for_writers) | self._absent
+        gone = self.removal.run(self._batch, named, wait_for_writers)
         self._left_out = gone | self._forks.outdated
         self._find_keys("sessions", "SELECT max(key) FROM sessions", self._left_out)
         self._batch = without_sources(self._batch, self._keys, gone)
@@ -239,8 +238,6 @@ class _Taking:
         self._message_digests.save(self._new["messages"])
         self._session_digests.save(changed)
         self._drop_unused_projects()
-        if self._is_of_many and not self._batch.has_more:
-            self._taken_back.end()
 
     # -- before a number is drawn
 
@@ -265,18 +262,10 @@ class _Taking:
         if self._forks.origins:
             self._batch, _ = with_own_ids(self._connection, self._batch, owner.user)
 
-    def _sent_copies(self) -> dict[str, SentCopy]:
-        """The sessions of which the batch has rows, by their ids here."""
-        names = {key: ":".join(name) for key, name in self._batch.names.get("sessions", {}).items()}
-        messages, parent, relationship = map(TABLES["sessions"].index, ("messages", "parent_key", "relationship"))
-        found: dict[str, SentCopy] = {}
-        for row in self._batch.rows.get("sessions", ()):
-            session_id, origin = names[row[0]], self._forks.origins.get(row[0])
-            # What is to be a fork may be what was taken back, before another copy came under its id.
-            known = session_id if origin is None or self._tables.has_session(session_id) else origin
-            above = names.get(row[parent]) if row[relationship] == "subagent" else None
-            found[session_id] = SentCopy(known, row[messages], above)
-        return found
+    def _session_ids(self) -> set[str]:
+        """Ids here of the sessions of which the batch has rows."""
+        names = self._batch.names.get("sessions", {})
+        return {":".join(names[row[0]]) for row in self._batch.rows.get("sessions", ())}
 
     def _find_keys(self, table: str, last_key: str, left_out: set[str]) -> None:
         """Find the keys of rows that are here, and give keys to those that are not."""

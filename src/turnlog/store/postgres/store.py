@@ -289,9 +289,9 @@ class PostgresStore(PostgresConnections, KeptFiles, SqliteStore):
                 )
                 note(connection, taken)
                 return taken
-        except BeginAgainError as error:
+        except BeginAgainError:
             with self._transaction() as connection:
-                begin_again(_for_queries(connection), store, owner, error)
+                begin_again(_for_queries(connection), store, owner)
             raise
 
     def session_logs(self, session_id: str, to: Path) -> SessionLogs:
