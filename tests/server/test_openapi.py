@@ -11,11 +11,15 @@ from typing import Any
 
 import msgspec
 import pytest
+from fastapi import FastAPI
+from fastapi.routing import APIRoute
+from starlette.responses import Response
 from starlette.testclient import TestClient
 
 from turnlog import server
 from turnlog.server import create_app
 from turnlog.server.openapi import BODIES
+from turnlog.server.routes.router import add_routes, api_router
 
 DOCS = Path(__file__).parents[2] / "docs" / "reference" / "http-api.md"
 
@@ -295,3 +299,24 @@ def test_a_route_is_completed_when_it_is_asked_first(library: Path) -> None:
         "assert complete() == ['/api/usage', '/api/agents'], complete()\n"
     )
     subprocess.run([sys.executable, "-P", "-c", code, str(library)], check=True)
+
+
+def test_a_route_that_could_not_be_completed_is_completed_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    router = api_router()
+
+    @router.get("/number")
+    def number(value: int) -> Response:
+        return Response(str(value))
+
+    def no_descriptors(*_: Any, **__: Any) -> None:
+        raise OSError(24, "Too many open files")
+
+    app = FastAPI()
+    add_routes(app, [router])
+    client = TestClient(app)
+    with monkeypatch.context() as patch:
+        patch.setattr(APIRoute, "__init__", no_descriptors)
+        for _ in range(2):
+            with pytest.raises(OSError, match="Too many open files"):
+                client.get("/api/number?value=3")
+    assert client.get("/api/number?value=3").text == "3"

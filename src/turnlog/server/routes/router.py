@@ -48,7 +48,12 @@ class LateRoute(APIRoute):
         with _COMPLETING:
             options = self.__dict__.pop("_options", None)
             if options is not None:
-                super().__init__(self.path, self.endpoint, **options)
+                try:
+                    super().__init__(self.path, self.endpoint, **options)
+                except BaseException:
+                    # Asked again, it tries again, or says the same reason: there may be no descriptor left just now.
+                    self._options = options
+                    raise
         return self.__getattribute__(name)
 
 
