@@ -234,6 +234,31 @@ def test_a_sample_that_cannot_be_read_says_why(tmp_path: Path) -> None:
     background.stop()
 
 
+def test_a_stop_while_logs_are_read_is_no_problem_of_the_logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    hide_places(monkeypatch)
+    folder = tmp_path / "home/.claude/projects/-w-shop"
+    folder.mkdir(parents=True)
+    for number in range(30):
+        message = {"role": "user", "content": "hello"}
+        line = json.dumps({"type": "user", "uuid": f"u{number}", "message": message}) + "\n"
+        (folder / f"{number:08d}-aaaa-4aaa-8aaa-000000000000.jsonl").write_text(line)
+    stopped = threading.Event()
+    phases: list[str] = []
+
+    def report(made: Report) -> None:
+        phases.append(made.phase if isinstance(made, PassMoved) else "")
+        if phases[-1] == "read":
+            stopped.set()
+
+    store = tmp_path / "turnlog.db"
+    with Watcher(backend="passes") as watcher:
+        keep_reading(store, 60.0, watcher, stopped, report, WantedSessions())
+    assert phases[-1] == "read"
+    with open_store(store) as opened:
+        assert (opened.status().sources, opened.status().unreadable) == (0, 0)
+
+
 def test_a_session_that_is_requested_is_read_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     hide_places(monkeypatch)

@@ -57,8 +57,11 @@ PROBLEM_LIMIT = 100
 """Maximum number of unreadable files in one report."""
 
 
-class _StoppedError(Exception):
-    """The server wants the process to end."""
+class _StoppedError(BaseException):
+    """The server wants the process to end.
+
+    No `Exception`: what fails while a log is read would be noted as a problem of the log, and the next one be read.
+    """
 
 
 def main() -> None:
