@@ -14,7 +14,7 @@ from support.plain_store import read_home
 from support.server_history import write_history
 from turnlog import paths
 from turnlog.model import FilePart, ReasoningPart, ToolCallPart, ToolState
-from turnlog.server.sample import LOGS, ensure_sample, is_sample_due, sample_roots
+from turnlog.server.sample import LOGS, empty_other_sample, ensure_sample, is_sample_due, sample_roots
 from turnlog.store import open_store
 from turnlog.store.base import SessionFilter, Store
 
@@ -88,6 +88,14 @@ def test_that_of_another_installation_is_replaced(tmp_path: Path, monkeypatch: p
     ensure_sample(path)
     with open_store(path) as store:
         assert [source for source in store.sources() if not source.path.startswith(f"{LOGS}/")] == []
+
+
+def test_a_mark_of_any_bytes_is_another_installation(tmp_path: Path) -> None:
+    folder = tmp_path / "sample"
+    folder.mkdir()
+    (folder / "made-from").write_bytes(b"\xff\0")
+    empty_other_sample(folder / "turnlog.db")
+    assert not folder.exists()
 
 
 # -- what is in it

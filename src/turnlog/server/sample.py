@@ -6,6 +6,7 @@ Nothing of it is written to the user's store. `src/turnlog/sample` contains the 
 
 from __future__ import annotations
 
+import os
 import shutil
 from itertools import chain
 from pathlib import Path
@@ -51,7 +52,7 @@ def empty_other_sample(store_path: Path) -> None:
     """Empty the sample's folder if another installation of turnlog created it: the same sessions would appear twice."""
     folder = store_path.parent
     mark = folder / _MADE_FROM
-    if not mark.is_file() or mark.read_text(encoding="utf-8") != _installation():
+    if not mark.is_file() or mark.read_bytes() != _installation():
         shutil.rmtree(folder, ignore_errors=True)
     # Before the folder within it is created, which would make this one readable for others.
     folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -73,11 +74,11 @@ def read_sample(
 
     with Syncer(store_path, on_saved=on_saved) as syncer:
         syncer.scan(roots=sample_roots(), on_progress=on_progress)
-    (store_path.parent / _MADE_FROM).write_text(_installation(), encoding="utf-8")
+    (store_path.parent / _MADE_FROM).write_bytes(_installation())
 
 
-def _installation() -> str:
-    return f"{turnlog.__version__} {LOGS}"
+def _installation() -> bytes:
+    return os.fsencode(f"{turnlog.__version__} {LOGS}")
 
 
 def sample_roots() -> list[Path]:
