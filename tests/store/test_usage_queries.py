@@ -412,3 +412,32 @@ def test_a_report_does_not_load_what_decodes_messages(tmp_path: Path, store: Sto
     )
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
+
+
+def test_a_sum_is_as_exact_as_the_calls_in_it(tmp_path: Path) -> None:
+    """Of sessions, and of reports by anything, in each of their rows."""
+    home = tmp_path / "home"
+    home.mkdir()
+    guessed, known = Log(home, "guessed"), Log(home, "known")
+    guess = Usage(input=100, output=10, exactness="estimated")
+    guessed.message(answer("g1", 0, guess))
+    guessed.message(answer("g2", DAY, Usage(input=100, output=10, exactness="lower_bound")))
+    guessed.message(answer("g3", None, guess, "small"))
+    guessed.message(answer("g4", 1, guess, error=MessageError(text="No"), stop_reason="error"))
+    known.message(answer("k1", DAY, Usage(input=100, output=10)))
+    read_home(tmp_path / "turnlog.db", home)
+    with open_store(tmp_path / "turnlog.db") as store:
+        sessions = {session.id: session.usage.usage.exactness for session in store.sessions().items}
+        assert sessions == {"plain:guessed": "estimated", "plain:known": "exact"}
+        assert (store.usage("day").totals.estimated_calls, store.usage("day").totals.exactness) == (2, "estimated")
+        assert estimated(store, "day") == {"2026-11-02": 1, "2026-11-03": 0, None: 1}
+        assert estimated(store, "model") == {"large": 1, "small": 1}
+        assert estimated(store, "session") == {"plain:guessed": 2, "plain:known": 0}
+        parts = {each.name: each.totals.exactness for each in store.usage("day", then_by="session").rows[1].parts}
+        assert parts == {"plain:guessed": "lower_bound", "plain:known": "exact"}
+        assert store.usage("day", UsageFilter(since=START + timedelta(days=1))).totals.exactness == "lower_bound"
+        assert "2 calls whose tokens are estimated." in store.usage("model").missing
+
+
+def estimated(store: Store, by: UsageBy) -> dict[str | None, int]:
+    return {row.name: row.totals.estimated_calls for row in store.usage(by).rows}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from turnlog.model import Session
+    from turnlog.model.usage import Exactness
     from turnlog.store.values import SessionPreview
 
 UNKNOWN = "–"  # noqa: RUF001  # an en dash is meant
@@ -37,13 +38,20 @@ _UNITS = ((1e9, 999_500_000, "B"), (1e6, 999_500, "M"), (1e3, 1_000, "k"))
 """Size, least number and name: a unit is used from where the smaller one would be rounded up to a thousand."""
 
 
-def money(amount: Decimal | None, unpriced_calls: int = 0) -> str:
-    """`$0.0042`, `$0.31`, `$12.08`, `$1,204`, as the page writes them; `≥` means that some calls are not included."""
+def mark(exactness: Exactness, left_out: int = 0) -> str:
+    """What stands before a sum: `≥ ` if it is a lower bound or leaves calls out, `≈ ` if it is estimated."""
+    if left_out or exactness == "lower_bound":
+        return "≥ "
+    return "≈ " if exactness == "estimated" else ""
+
+
+def money(amount: Decimal | None, unpriced_calls: int = 0, exactness: Exactness = "exact") -> str:
+    """`$0.0042`, `$0.31`, `$12.08`, `$1,204`, as the page writes them, behind a `mark`."""
     if amount is None:
         return UNKNOWN
     dollars = float(amount)
     digits = 0 if dollars == 0 or dollars >= 1000 else 2 if dollars >= 0.01 else 4 if dollars >= 0.0001 else 6
-    return f"{'≥ ' if unpriced_calls else ''}${_fixed(dollars, digits)}"
+    return f"{mark(exactness, unpriced_calls)}${_fixed(dollars, digits)}"
 
 
 def share(value: float | None) -> str:
@@ -88,7 +96,7 @@ def cost_of(session: Session) -> str:
     if session.cost is None:
         is_shared = any(link.kind != "subagent" for link in session.relationships)
         return UNKNOWN if session.usage.calls or session.totals or is_shared else money(Decimal(0))
-    return money(session.cost.amount, session.unpriced_calls)
+    return money(session.cost.amount, session.unpriced_calls, session.usage.usage.exactness)
 
 
 def cost_with_subagents(preview: SessionPreview) -> str:

@@ -244,16 +244,17 @@ def _without_offset(hour: str) -> str:
 
 def _cells(totals: UsageTotals) -> tuple[str, ...]:
     # Of a session that is counted as a whole, only the last time is known to be one at which tokens were used.
-    about = "≈ " if totals.session_totals else ""
+    about = "≈ " if totals.exactness == "estimated" or totals.session_totals else ""
+    produced = formatting.mark(totals.exactness)
 
-    def tokens(number: int) -> str:
-        return (about if number else "") + formatting.tokens(number)
+    def tokens(number: int, mark: str = about) -> str:
+        return (mark if number else "") + formatting.tokens(number)
 
     return (
         formatting.count(totals.calls),
         tokens(totals.input + totals.tool_prompt),
         tokens(totals.cache_write_5m + totals.cache_write_1h + totals.cache_write),
         tokens(totals.cache_read),
-        tokens(totals.output + totals.reasoning),
-        formatting.money(totals.cost, totals.unpriced_calls + totals.unknown_calls),
+        tokens(totals.output + totals.reasoning, produced),
+        formatting.money(totals.cost, totals.unpriced_calls + totals.unknown_calls, totals.exactness),
     )

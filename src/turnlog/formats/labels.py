@@ -163,8 +163,12 @@ def _tokens(session: Session) -> str | None:
     if not total:
         return None
     is_bound = session.usage.unknown_calls or usage.exactness == "lower_bound"
-    count = f"{'at least ' if is_bound else ''}{total:,}"
+    about = "about " if usage.exactness == "estimated" and not session.totals else ""
+    count = f"{'at least ' if is_bound else about}{total:,}"
     return f"{count} (counted for the session as a whole)" if session.totals else count
+
+
+_MARKS = {"exact": "", "lower_bound": "at least ", "estimated": "about "}
 
 
 def _cost(session: Session) -> str | None:
@@ -176,7 +180,7 @@ def _cost(session: Session) -> str | None:
     amount = session.cost.amount
     exact = f"${amount:,.2f}" if amount >= Decimal("0.01") or not amount else f"${amount:.4f}"
     if not session.unpriced_calls:
-        return exact
+        return f"{_MARKS[session.usage.usage.exactness]}{exact}"
     return f"at least {exact} (without {session.unpriced_calls} of {session.usage.calls} calls)"
 
 

@@ -38,6 +38,7 @@ from turnlog.store.rows import (
     USAGE_COUNTS,
     counted_totals,
     dollars,
+    is_estimated,
     message_facts,
     nanos,
     priced,
@@ -62,7 +63,8 @@ def session_of(
     """
     agent, _, external_id = facts.session_id.partition(":")
     title = choose_title(facts.titles) or (None, None)
-    sums = _usage_sums((message for message, place in placed if place.is_billed), facts)
+    billed = [message for message, place in placed if place.is_billed]
+    sums = _usage_sums(billed, facts)
     worktree = None if facts.project_path is None else worktree_in(facts.project_path)
     folder = facts.project_path if worktree is None else worktree.repository
     models = Counter(message.model for message, _ in placed if message.role == "assistant" and message.model)
@@ -87,7 +89,7 @@ def session_of(
         updated_at=facts.last_at,
         relationships=tuple(relationship_of(link) for link in parents),
         counts=counts,
-        usage=usage_total(sums),
+        usage=usage_total(sums, sum(map(is_estimated, billed))),
         totals=totals,
         cost=priced(sums),
         unpriced_calls=sums["unpriced_calls"] + sums["unknown_calls"],

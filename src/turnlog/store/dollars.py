@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Final
+from typing import Final, Literal
 
 NANO: Final = 1_000_000_000
 """Nano-dollars in a dollar. Columns with money are integers of nano-dollars, so sums are exact."""
@@ -28,6 +28,17 @@ def to_json_number(value: object) -> float:
 def counted(sums: Mapping[str, int]) -> int:
     """How many things have their own tokens: calls, and totals of sessions. The keys are those of `UsageTotals`."""
     return sums["calls"] - sums["unknown_calls"] - sums["covered_calls"] + sums["session_totals"]
+
+
+def exactness_of(estimated: int, lower_bound: int, session_totals: int) -> Literal["exact", "lower_bound", "estimated"]:
+    """How exact a sum is, given how many of its calls are estimated or a lower bound, and how many totals it has.
+
+    A total of a session is what an agent counted beside the calls that its log shows. What is computed from tokens,
+    such as a cost, is as exact as they are.
+    """
+    if estimated:
+        return "estimated"
+    return "lower_bound" if lower_bound else "estimated" if session_totals else "exact"
 
 
 def dollars(nanos: int | Decimal) -> Dollars:

@@ -10,6 +10,8 @@ CREATE INDEX IF NOT EXISTS messages_typed ON messages (created_at, billed_key, o
     WHERE origin = 'prompt' OR origin = 'command' OR origin = 'shell';
 -- Model calls that failed, by time.
 CREATE INDEX IF NOT EXISTS messages_failed ON messages (created_at, billed_key) WHERE stop_reason = 'error';
+-- Model calls whose tokens are estimated: few agents have any.
+CREATE INDEX IF NOT EXISTS messages_estimated ON messages (exactness, billed_key) WHERE exactness = 'estimated';
 CREATE INDEX IF NOT EXISTS messages_with_tools ON messages (created_at) WHERE has_tool_calls = 1;
 -- Covers counts and times of all calls, by tool.
 CREATE INDEX IF NOT EXISTS parts_by_tool ON parts (tool_name, tool_state, started_at, tool_kind, duration_ms)

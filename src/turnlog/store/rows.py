@@ -34,7 +34,7 @@ from turnlog.model import (
 from turnlog.model.message import UNCALLED_ORIGINS, command_line
 from turnlog.model.usage import BUCKETS
 from turnlog.store.commands import call_head
-from turnlog.store.dollars import NANO, counted
+from turnlog.store.dollars import NANO, counted, exactness_of
 
 PREVIEW_LENGTH = 200
 """Characters of `messages.text_preview` (R-S25)."""
@@ -305,7 +305,7 @@ def message_columns(message: Message, facts: MessageFacts, cost: int | None, buc
 def total_counts(total: SessionTotal, cost: int | None) -> tuple[int, ...]:
     """What a total of a session adds to usage totals, in the order of `USAGE_COUNTS`: its tokens, and no call."""
     buckets = [believable(count) or 0 for count in total.usage.buckets()]
-    return (0, 0, cost is None, *buckets, 0, cost or 0, 0, 1)
+    return (0, 0, cost is None, *buckets, total.usage.exactness == "lower_bound", cost or 0, 0, 1)
 
 
 _ZERO_BUCKETS = (0,) * len(BUCKETS)
@@ -320,6 +320,12 @@ def message_buckets(message: Message) -> tuple[Any, ...]:
         return _NO_BUCKETS
     counts = [count if count is None or 0 <= count <= _MOST else None for count in usage.buckets()]
     return (*counts, usage.exactness)
+
+
+def is_estimated(message: Message) -> bool:
+    """Whether it is a model call whose tokens are estimated."""
+    usage = message.usage
+    return usage is not None and usage.exactness == "estimated" and usage.total is not None and _is_step(message)
 
 
 def _is_prompt(message: Message) -> bool:
@@ -394,16 +400,15 @@ def priced(sums: Mapping[str, int]) -> Cost | None:
     return dollars(sums["cost"]) if counted(sums) > sums["unpriced_calls"] else None
 
 
-def usage_total(sums: Mapping[str, int]) -> UsageTotal:
-    """The usage of several calls, given their sums by `USAGE_COUNTS`."""
+def usage_total(sums: Mapping[str, int], estimated_calls: int) -> UsageTotal:
+    """The usage of several calls, given their sums by `USAGE_COUNTS`, and how many of them are estimated."""
     calls, unknown, covered = sums["calls"], sums["unknown_calls"], sums["covered_calls"]
     if not counted(sums):
         return UsageTotal(calls=calls, unknown_calls=unknown, covered_calls=covered)
     known: dict[str, Any] = {
         name: None if count == 0 and name in _OFTEN_UNTOLD else count for name in BUCKETS for count in [sums[name]]
     }
-    # A total of a session is what an agent counted beside the calls that its log shows.
-    exactness = "estimated" if sums["session_totals"] else "lower_bound" if sums["lower_bound"] else "exact"
+    exactness = exactness_of(estimated_calls, sums["lower_bound"], sums["session_totals"])
     usage = Usage(**known, exactness=exactness)
     return UsageTotal(usage=usage, calls=calls, unknown_calls=unknown, covered_calls=covered)
 

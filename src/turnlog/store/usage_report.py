@@ -13,11 +13,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta, tzinfo
 from decimal import Decimal
-from typing import Final
+from typing import Final, Literal
 
 from turnlog.plain_text import csv_cell
 from turnlog.store.choices import BudgetPeriod, UsageBy
-from turnlog.store.dollars import Dollars, per_hour, rounded
+from turnlog.store.dollars import Dollars, exactness_of, per_hour, rounded
 from turnlog.store.periods import DATE_PERIODS
 
 _CALLS: Final = (
@@ -54,7 +54,9 @@ class UsageTotals:
     unpriced_calls: int = 0
     """Calls, or totals of sessions, with tokens but without a known price; `cost` does not contain them."""
     lower_bound_calls: int = 0
-    """Calls whose output tokens are a lower bound in the log."""
+    """Calls, or totals of sessions, whose output tokens are a lower bound in the log: so is their cost."""
+    estimated_calls: int = 0
+    """Calls whose tokens are estimated in the log: so is their cost."""
     tokens: int = 0
     """All known tokens: the sum of the eight buckets below."""
     input: int = 0
@@ -69,6 +71,11 @@ class UsageTotals:
     """Computed from prices; None if no call could be priced."""
     reported_cost: Dollars | None = None
     """As agents reported it for single calls, not part of `cost`; None if they reported none."""
+
+    @property
+    def exactness(self) -> Literal["exact", "lower_bound", "estimated"]:
+        """How exact the tokens are, and what is computed from them."""
+        return exactness_of(self.estimated_calls, self.lower_bound_calls, self.session_totals)
 
 
 @dataclass(frozen=True)
@@ -253,6 +260,7 @@ def _omissions(totals: UsageTotals, unpriced: Sequence[str]) -> tuple[str, ...]:
     facts = (
         (totals.unknown_calls, "without any token count: they are in no sum"),
         (totals.lower_bound_calls, "whose output is known only as \u201cat least\u201d"),
+        (totals.estimated_calls, "whose tokens are estimated"),
         (totals.covered_calls, _COVERED),
     )
     missing = tuple(f"{number:,} call{'' if number == 1 else 's'} {what}." for number, what in facts if number)

@@ -1564,6 +1564,7 @@ export interface UsageTotals {
   session_totals: number;
   unpriced_calls: number;
   lower_bound_calls: number;
+  estimated_calls: number;
   tokens: number;
   input: number;
   cache_read: number;

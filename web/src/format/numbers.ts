@@ -1,5 +1,7 @@
 /** Counts, tokens, bytes and money as people read them. `null` is unknown and never becomes a zero. */
 
+import type { UsageTotals } from "@/api/types";
+
 const EXACT = new Intl.NumberFormat("en");
 /** A unit is used from where the smaller one would be rounded up to a thousand. */
 const UNITS = [
@@ -27,9 +29,26 @@ export function formatTokens(tokens: number | null | undefined): string {
   return tokens == null ? UNKNOWN : formatCompact(tokens);
 }
 
-/** A sum of tokens; of sessions that are counted as a whole it is only known about when they were used. */
-export function formatTotalTokens(count: number, sessionTotals: number): string {
-  return sessionTotals > 0 && count > 0 ? `≈ ${formatCompact(count)}` : formatCompact(count);
+export type Exactness = "exact" | "lower_bound" | "estimated";
+
+/** How exact the tokens of a report are, and what is computed from them. */
+export function exactnessOf(
+  totals: Pick<UsageTotals, "estimated_calls" | "lower_bound_calls" | "session_totals">,
+): Exactness {
+  if (totals.estimated_calls > 0) return "estimated";
+  if (totals.lower_bound_calls > 0) return "lower_bound";
+  return totals.session_totals > 0 ? "estimated" : "exact";
+}
+
+/** What stands before a sum: "≥ " if it is a lower bound or leaves calls out, "≈ " if it is estimated. */
+function markOf(exactness: Exactness, leftOut = 0): string {
+  if (leftOut > 0 || exactness === "lower_bound") return "≥ ";
+  return exactness === "estimated" ? "≈ " : "";
+}
+
+/** A sum of tokens, behind its mark. */
+export function formatTotalTokens(count: number, exactness: Exactness): string {
+  return count > 0 ? markOf(exactness) + formatCompact(count) : formatCompact(count);
 }
 
 /** $0.0042 · $0.31 · $12.08 · $1,204 */
@@ -56,9 +75,13 @@ export function formatRoundCount(count: number): string {
 }
 
 /** A sum that may lack calls of unknown price: "≥ $1.20", or "unknown" when nothing is known. */
-export function formatTotalCost(dollars: number | null | undefined, unpricedCalls: number): string {
+export function formatTotalCost(
+  dollars: number | null | undefined,
+  unpricedCalls: number,
+  exactness: Exactness = "exact",
+): string {
   if (dollars == null || (dollars === 0 && unpricedCalls > 0)) return UNKNOWN;
-  return unpricedCalls > 0 ? `≥ ${formatCost(dollars)}` : formatCost(dollars);
+  return markOf(exactness, unpricedCalls) + formatCost(dollars);
 }
 
 /** 0 % · < 0.1 % · 4.2 % · 83 % · 99.6 %, as the command line writes them: few and all are not none and all. */

@@ -9,6 +9,8 @@ const SHARED = "No model calls of its own: shared answers count in the session t
 
 const WHOLE = "Counted for the session as a whole; its log has no tokens of single calls";
 
+const ESTIMATED = "Its agent estimates the tokens";
+
 const ACTIVE = "Time between messages, without gaps of more than 10 minutes";
 
 /** How long it was active, and of how long from its first record to its last where that is much longer. */
@@ -47,7 +49,7 @@ export function Tokens({ session }: { session: Session }) {
   const total = totalTokens(usage);
   const title = [
     describeUsage(usage),
-    usage.exactness === "estimated" && WHOLE,
+    usage.exactness === "estimated" && ((session.totals?.length ?? 0) > 0 ? WHOLE : ESTIMATED),
     unknown > 0 && `${plural(unknown, "call")} without a count`,
   ]
     .filter(Boolean)
@@ -77,7 +79,9 @@ export function Cost({ session }: { session: Priced }) {
   ].filter((reason) => typeof reason === "string");
   return (
     <span title={reasons.join("\n") || undefined} className={dollars === null ? "unknown" : undefined}>
-      {dollars === null ? "cost unknown" : formatTotalCost(dollars, unpriced)}
+      {dollars === null
+        ? "cost unknown"
+        : formatTotalCost(dollars, unpriced, session.usage?.usage?.exactness)}
     </span>
   );
 }

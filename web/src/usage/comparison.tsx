@@ -18,6 +18,7 @@ import { Loading, Refreshed } from "@/design/loading";
 import { Problem } from "@/design/problem";
 import { projectLabels } from "@/filters/project-label";
 import {
+  exactnessOf,
   formatCost,
   formatCount,
   formatShare,
@@ -141,11 +142,11 @@ function figures(earlier: ComparedPeriod, later: ComparedPeriod) {
 }
 
 function tokens(count: number, totals: UsageTotals): string {
-  return formatTotalTokens(count, totals.session_totals);
+  return formatTotalTokens(count, exactnessOf(totals));
 }
 
 function costOf(totals: UsageTotals): string {
-  return formatTotalCost(totals.cost, unpricedOf(totals));
+  return formatTotalCost(totals.cost, unpricedOf(totals), exactnessOf(totals));
 }
 
 /** +50 % · −67 % · −99.6 % · < −99.9 %, as the command line writes them: what is left is not nothing. */

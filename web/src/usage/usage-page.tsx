@@ -18,7 +18,7 @@ import {
   ProjectFilter,
 } from "@/filters/filters";
 import { countSet, type Filters, useUrlFilters } from "@/filters/url-filters";
-import { formatCount, formatTotalCost, formatTotalTokens } from "@/format/numbers";
+import { exactnessOf, formatCount, formatTotalCost, formatTotalTokens } from "@/format/numbers";
 import { dayAfter, startOf } from "@/format/time";
 import { PersonFilters } from "@/hub/person-filters";
 import { useTitle } from "@/shell/title";
@@ -229,17 +229,21 @@ export function UsageSummary({ totals }: { totals: UsageTotals }) {
     <dl className="usage-summary">
       <Figure
         label="Cost"
-        value={formatTotalCost(totals.cost, totals.unpriced_calls + totals.unknown_calls)}
+        value={formatTotalCost(
+          totals.cost,
+          totals.unpriced_calls + totals.unknown_calls,
+          exactnessOf(totals),
+        )}
         note="at list prices"
       />
       <Figure
         label="All tokens"
-        value={formatTotalTokens(totals.tokens, totals.session_totals)}
+        value={formatTotalTokens(totals.tokens, exactnessOf(totals))}
         note={cached(totals)}
       />
       <Figure
         label="Output tokens"
-        value={formatTotalTokens(outputOf(totals), totals.session_totals)}
+        value={formatTotalTokens(outputOf(totals), exactnessOf(totals))}
         note={thinking(totals)}
       />
       <Figure label="Model calls" value={formatCount(totals.calls)} note="" />
@@ -255,7 +259,7 @@ function cached(totals: UsageTotals): string {
 
 function thinking(totals: UsageTotals): string {
   return totals.reasoning > 0
-    ? `${formatTotalTokens(totals.reasoning, totals.session_totals)} of which thinking, as far as logs record it`
+    ? `${formatTotalTokens(totals.reasoning, exactnessOf(totals))} of which thinking, as far as logs record it`
     : "thinking included";
 }
 

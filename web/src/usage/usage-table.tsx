@@ -6,7 +6,8 @@ import type { UsageBlock, UsageBy, UsagePart, UsageReport, UsageRow, UsageTotals
 import { daysOf } from "@/charts/calendar";
 import { projectLabels } from "@/filters/project-label";
 import {
-  formatCompact,
+  type Exactness,
+  exactnessOf,
   formatCost,
   formatCount,
   formatTotalCost,
@@ -156,7 +157,7 @@ function Figures({ totals, columns }: { totals: UsageTotals; columns: Column[] }
   return (
     <>
       <td className={totals.cost === null && totals.calls > 0 ? "unknown" : undefined}>
-        {formatTotalCost(totals.cost, totals.unpriced_calls + totals.unknown_calls)}
+        {formatTotalCost(totals.cost, totals.unpriced_calls + totals.unknown_calls, exactnessOf(totals))}
       </td>
       {columns.map((column) => (
         <Figure key={column.label} totals={totals} column={column} />
@@ -185,11 +186,31 @@ function Figure({ totals, column }: { totals: UsageTotals; column: Column }) {
   // Many logs count thinking as output: no thinking beside output is not known to be none.
   const isUntold = column.label === THINKING && count === 0 && totals.output > 0;
   if (isUntold || !hasTokens(totals)) return <td className="unknown">{UNKNOWN}</td>;
-  if (!totals.session_totals || count === 0)
-    return <td title={formatCount(count)}>{formatCompact(count)}</td>;
-  const title = `${formatCount(count)} · ${plural(totals.session_totals, "total")} of sessions at their last time`;
-  return <td title={title}>{formatTotalTokens(count, totals.session_totals)}</td>;
+  const title = [
+    formatCount(count),
+    totals.session_totals > 0 && `${plural(totals.session_totals, "total")} of sessions at their last time`,
+    totals.estimated_calls > 0 && `${plural(totals.estimated_calls, "call")} estimated`,
+    isBound(totals, column) && "at least: of some calls the output is known only as that",
+  ];
+  return (
+    <td title={count > 0 ? title.filter(Boolean).join(" · ") : formatCount(count)}>
+      {formatTotalTokens(count, exactnessIn(totals, column))}
+    </td>
+  );
 }
+
+/** Only what the model wrote is known as a lower bound; what it read is as exact as the rest. */
+function isBound(totals: UsageTotals, { label }: Column): boolean {
+  return exactnessOf(totals) === "lower_bound" && WRITTEN.has(label);
+}
+
+function exactnessIn(totals: UsageTotals, column: Column): Exactness {
+  const exactness = exactnessOf(totals);
+  if (exactness !== "lower_bound" || isBound(totals, column)) return exactness;
+  return totals.session_totals > 0 ? "estimated" : "exact";
+}
+
+const WRITTEN: ReadonlySet<string> = new Set(["Output tokens", "All tokens"]);
 
 function Share({ value, largest }: { value: number | null; largest: number }) {
   const width = largest > 0 ? (100 * (value ?? 0)) / largest : 0;

@@ -3742,6 +3742,7 @@ public enum Turnlog {
         public var sessionTotals: Int
         public var unpricedCalls: Int
         public var lowerBoundCalls: Int
+        public var estimatedCalls: Int
         public var tokens: Int
         public var input: Int
         public var cacheRead: Int
@@ -3761,6 +3762,7 @@ public enum Turnlog {
             case sessionTotals = "session_totals"
             case unpricedCalls = "unpriced_calls"
             case lowerBoundCalls = "lower_bound_calls"
+            case estimatedCalls = "estimated_calls"
             case tokens
             case input
             case cacheRead = "cache_read"

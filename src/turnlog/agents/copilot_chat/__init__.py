@@ -28,7 +28,7 @@ class CopilotChat(Agent):
     name = NAME
     display_name = "VS Code Copilot Chat"
     colour = Colour(light="#1f6cb0", dark="#57afe0")
-    parser_version = 1
+    parser_version = 2
     log_folders = ("workspaceStorage", "globalStorage")
     turn_markers = _TURN_MARKERS
 

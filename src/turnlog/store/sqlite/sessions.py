@@ -31,6 +31,7 @@ from turnlog.store.sqlite.reading import (
     encode_cursor,
     phases,
 )
+from turnlog.store.sqlite.usage_rows import estimated_calls
 from turnlog.store.values import Annotations, AnnotationsChange, Page, SessionLink, SessionPreview
 
 _COUNTS = (
@@ -403,6 +404,7 @@ def _sessions(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -
     for link in _links(connection, f"child_id IN ({_marks(ids)})", ids):
         relationships[link.child_session_id].append(link.relationship)
     diagnostics = _diagnostic_counts(connection, ids)
+    estimated = estimated_calls(connection, [row.key for row in found])
     sessions: list[Session] = []
     for row, values in zip(found, rows, strict=True):
         counts = values[len(_Row._fields) :]
@@ -411,6 +413,7 @@ def _sessions(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -
                 row,
                 SessionCounts(**dict(zip(_COUNTS, counts, strict=False)), diagnostics=diagnostics.get(row.id, 0)),
                 dict(zip(USAGE_COUNTS, counts[len(_COUNTS) :], strict=False)),
+                estimated.get(row.key, 0),
                 tuple(models[row.key]),
                 tuple(relationships[row.id]),
             )
@@ -422,6 +425,7 @@ def _session(
     row: _Row,
     counts: SessionCounts,
     sums: Mapping[str, int],
+    estimated: int,
     models: tuple[str, ...],
     relationships: tuple[Relationship, ...],
 ) -> Session:
@@ -448,7 +452,7 @@ def _session(
         ),
         native=bool(row.native),
         counts=counts,
-        usage=usage_total(sums),
+        usage=usage_total(sums, estimated),
         totals=counted_totals(read_value(decode_totals, row.totals, {}, f"what {row.id} used as a whole")),
         cost=priced(sums),
         unpriced_calls=sums["unpriced_calls"] + sums["unknown_calls"],

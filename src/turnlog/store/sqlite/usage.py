@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, date, datetime, tzinfo
@@ -35,7 +36,9 @@ from turnlog.store.sqlite.days import Days, find_days, is_worth_keeping, keep
 from turnlog.store.sqlite.spending import SpendingQueries
 from turnlog.store.sqlite.usage_rows import (
     COLUMNS,
+    ESTIMATED_ROWS,
     EVERY_ROW,
+    IS_ESTIMATED,
     MODELS,
     PROJECTS,
     SUMS,
@@ -116,13 +119,14 @@ class UsageQueries(SpendingQueries):
             found = _divided(_read(connection, by, then_by, filter, table, day), calendar, by, then_by)
             if {by, then_by} & {"session", "subagent"}:
                 found = _with_titles(connection, found)
-            rows = [_row(key, parts, calendar, by, then_by) for key, parts in found.items()]
+            estimated = _estimated(connection, by, then_by, filter, calendar, zone)
+            rows = [_row(key, parts, calendar, by, then_by, estimated) for key, parts in found.items()]
             if by == "block":
                 rows = [_with_rate(connection, row, calendar, filter.agent) for row in rows]
             # The cost that an agent reports covers the whole session.
             if by in ("session", "subagent") and not (filter.since or filter.until or filter.model):
                 rows = _with_reported_costs(connection, rows)
-            totals = _totals(_sum([sums for parts in found.values() for sums in parts.values()]))
+            totals = _totals(_sum([sums for parts in found.values() for sums in parts.values()]), estimated.total())
             unpriced: list[str] = []
             if totals.unpriced_calls:
                 table = EVERY_ROW if days is None else days.rows(_needed("model", None, filter))
@@ -279,6 +283,7 @@ def _read(
     filter: UsageFilter,
     rows: Rows,
     days: _Grouping | None,
+    sums: str = SUMS,
 ) -> list[tuple[Any, ...]]:
     """Name, label, name and label of the part, and the sums of `COLUMNS`; `days` is that of `_MADE_OF_DAYS`."""
     groupings = _GROUPINGS if days is None else {**_GROUPINGS, **dict.fromkeys(_MADE_OF_DAYS, days)}
@@ -286,7 +291,7 @@ def _read(
     inner = _WHOLE if then_by is None else groupings[then_by]
     # SQLite sorts all rows by what they are grouped by, and a part that is the whole would be sorted with them.
     keys = outer.key if then_by is None else f"{outer.key}, {inner.key}"
-    columns = f"{outer.name}, {outer.label}, {inner.name}, {inner.label}, {SUMS}"
+    columns = f"{outer.name}, {outer.label}, {inner.name}, {inner.label}, {sums}"
     return select(connection, columns, filter, rows, joins=(*outer.joins, *inner.joins), rest=f"GROUP BY {keys}")
 
 
@@ -336,13 +341,38 @@ def _divided(
     return collected
 
 
+def _estimated(
+    connection: sqlite3.Connection,
+    by: UsageBy,
+    then_by: UsageBy | None,
+    filter: UsageFilter,
+    calendar: _Calendar,
+    zone: tzinfo | None,
+) -> Counter[tuple[str | None, str | None]]:
+    """(Name of a row, of its part) -> how many calls are estimated."""
+    found: Counter[tuple[str | None, str | None]] = Counter()
+    if not connection.execute(f"SELECT EXISTS (SELECT 1 FROM messages m WHERE {IS_ESTIMATED})").fetchone()[0]:
+        return found
+    day = _day_of(connection, zone) if {by, then_by} & _MADE_OF_DAYS else None
+    row_name, part_name = calendar.naming(by), calendar.naming(then_by)
+    for name, _, part, _, calls in _read(connection, by, then_by, filter, ESTIMATED_ROWS, day, sums="count(*)"):
+        found[row_name(name), part_name(part)] += calls
+    return found
+
+
 def _row(
-    key: _Name, divided: Mapping[_Name, Sums], calendar: _Calendar, by: UsageBy, then_by: UsageBy | None
+    key: _Name,
+    divided: Mapping[_Name, Sums],
+    calendar: _Calendar,
+    by: UsageBy,
+    then_by: UsageBy | None,
+    estimated: Counter[tuple[str | None, str | None]],
 ) -> UsageRow:
-    totals = _totals(_sum(list(divided.values())))
+    calls = {part: estimated[key.name, part.name] for part in divided}
+    totals = _totals(_sum(list(divided.values())), sum(calls.values()))
     if then_by is None:
         return UsageRow(*key, totals)
-    parts = [UsagePart(*part, _totals(sums)) for part, sums in divided.items()]
+    parts = [UsagePart(*part, _totals(sums, calls[part])) for part, sums in divided.items()]
     return UsageRow(*key, totals, tuple(_sorted(parts, then_by)))
 
 
@@ -363,8 +393,11 @@ def _sum(rows: list[Sums]) -> Sums:
     return rows[0] if len(rows) == 1 else tuple(map(sum, zip(*rows, strict=True)))
 
 
-def _totals(sums: Sums) -> UsageTotals:
-    """Totals from the sums of `COLUMNS`. Without rows there were no calls, and the cost is zero."""
+def _totals(sums: Sums, estimated: int = 0) -> UsageTotals:
+    """Totals from the sums of `COLUMNS`, and how many calls are estimated.
+
+    Without rows there were no calls, and the cost is zero.
+    """
     if not sums:
         return UsageTotals(cost=Dollars(0))
     counts = dict(zip(COLUMNS, sums, strict=True))
@@ -372,7 +405,11 @@ def _totals(sums: Sums) -> UsageTotals:
     del counts["cost"]
     reported = counts.pop("reported_cost")
     return UsageTotals(
-        **counts, tokens=sum(sums[_TOKENS]), cost=cost, reported_cost=dollars(reported) if reported else None
+        **counts,
+        estimated_calls=estimated,
+        tokens=sum(sums[_TOKENS]),
+        cost=cost,
+        reported_cost=dollars(reported) if reported else None,
     )
 
 

@@ -39,6 +39,9 @@ COLUMNS: dict[str, str] = {
 SUMS = ", ".join(f"sum(u.{column})" for column in COLUMNS.values())
 
 
+BUCKETS: Final = tuple(COLUMNS)[[*COLUMNS].index("input") : [*COLUMNS].index("tool_prompt") + 1]
+"""The columns with tokens; each token is counted in only one of them."""
+
 PROJECTS = " LEFT JOIN projects p ON p.key = {of}.project_key"
 MODELS = " LEFT JOIN models d ON d.key = u.model_key"
 _OWNERS = " JOIN owners o ON o.key = {of}.owner_key"
@@ -76,6 +79,35 @@ class Rows(NamedTuple):
 _JOINS: Final = frozenset({PROJECTS, MODELS, _OWNERS})
 
 EVERY_ROW: Final = Rows("usage u", "s", " JOIN sessions s ON s.key = u.session_key", is_in_time=False)
+
+# Functions keep SQLite from the larger index of roles: few messages are estimated.
+IS_ESTIMATED: Final = (
+    "m.exactness = 'estimated' AND coalesce(m.billed_key, 0) <> 0 AND coalesce(m.role, '') = 'assistant'"
+    " AND m.stop_reason IS NOT 'error' AND coalesce(m.origin, '') NOT IN ('harness', 'notification')"
+    f" AND coalesce({', '.join(BUCKETS)}) IS NOT NULL"
+)
+"""SQL: a message `m` is a model call whose tokens are estimated; `usage` does not count these apart."""
+
+ESTIMATED_ROWS: Final = Rows(
+    "(SELECT m.billed_key AS session_key, m.model_key AS model_key,"
+    f" coalesce(m.created_at / {_QUARTER_HOUR_MILLISECONDS}, 0) AS quarter_hour"
+    f" FROM messages m WHERE {IS_ESTIMATED}) u",
+    "s",
+    " JOIN sessions s ON s.key = u.session_key",
+    is_in_time=False,
+)
+"""One row for each of these calls."""
+
+
+def estimated_calls(connection: sqlite3.Connection, session_keys: Sequence[int]) -> dict[int, int]:
+    """How many calls of each session are estimated; a session without one has no entry."""
+    rows = connection.execute(
+        f"SELECT m.billed_key, count(*) FROM messages m WHERE {IS_ESTIMATED}"
+        f" AND m.billed_key IN ({', '.join('?' * len(session_keys))}) GROUP BY m.billed_key",
+        session_keys,
+    )
+    return dict(rows.fetchall())
+
 
 Sums: TypeAlias = tuple[int, ...]
 """In the order of `COLUMNS`; empty for no calls."""
