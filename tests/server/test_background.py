@@ -278,6 +278,9 @@ def test_a_session_that_is_requested_is_read_next(tmp_path: Path, monkeypatch: p
     assert not background.read_next(oldest)
     background.start()
     assert background.read_next(oldest)
+    began = time.monotonic()
+    assert not background.read_next(f"{oldest}\nx")
+    assert time.monotonic() - began < background_process.WAIT_SECONDS
     with open_store(store) as opened:
         assert opened.session(oldest).id == oldest
         assert opened.status().sessions < 600

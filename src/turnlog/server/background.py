@@ -119,6 +119,8 @@ class Background:
         process, now = self._process, self._progress.current()
         if process is None or process.stdin is None or not (now.state == "running" or now.passes == 0):
             return False
+        if "\n" in session_id:  # the process would take it for two
+            return False
         with self._lock:
             if session_id not in self._sought and len(self._sought) >= MOST_WAITING:
                 return False
