@@ -322,6 +322,28 @@ def test_sessions_that_go_on_elsewhere_at_a_higher_level_are_whole(
     assert box.push().batches == 0
 
 
+def test_a_session_that_goes_on_elsewhere_is_whole_where_the_first_one_was_forgotten_on_the_hub(
+    tmp_path: Path, hub: HubProcess, hub_store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The machine does not know that: the hub asks for what they share."""
+    monkeypatch.setattr(pusher, "MANY_MESSAGES", 2)
+    box = Box(tmp_path, hub)
+    box.level("/", "full")
+    logs = {name: log(box, f"/home/ana/{name}", name, "one", "two", "three") for name in ("forgotten", "whole")}
+    box.sync()
+    box.push()
+    hub_store.forget("claude-code:forgotten")
+    for name, path in logs.items():
+        resume(box, path, "/home/ana/elsewhere", f"{name}-on", "four")
+    box.sync()
+    # Not what the hub has.
+    assert box.push().messages < 2 + 2 * 3
+    for name in logs:
+        assert shown_on(hub_store, f"claude-code:{name}-on") == ["one", "two", "three", "four"]
+    assert ids(hub_store) == ["claude-code:forgotten-on", "claude-code:whole", "claude-code:whole-on"]
+    assert box.push().batches == 0
+
+
 def test_sessions_that_go_on_elsewhere_at_a_lower_level_leave_the_first_ones_whole(
     tmp_path: Path, hub: HubProcess, hub_store: PostgresStore, place: tuple[HubProcess, str]
 ) -> None:

@@ -142,8 +142,9 @@ class _Taken(TypedDict):
     refused: list[str]
 
 
-class _Copies(TypedDict):
+class _Needed(TypedDict, total=False):
     copies: list[str]
+    messages: list[str]
 
 
 class _Missing(TypedDict):
@@ -252,14 +253,16 @@ class HubClient:
         return body["position"], body["generation"]
 
     def push(self, store: str, packed: bytes) -> Accepted:
-        """Send what `pack` makes. Raises BehindError if the hub is elsewhere, CopiesNeededError if it must say more."""
+        """Send what `pack` makes. Raises BehindError if the hub is elsewhere, MoreNeededError if it needs more."""
         answer = self._request("POST", f"/hub/v1/batches?store={quote(store)}", packed, packed=True)
         if answer.status == 409:
-            if "copies" in answer.read(dict[str, Any]):
-                # Reads bodies, for which it imports much: most commands ask a hub for something else.
-                from turnlog.store.feed.copies import CopiesNeededError
+            # Reads bodies, for which it imports much: most commands ask a hub for something else.
+            from turnlog.store.feed.copies import CopiesNeededError, MessagesNeededError
 
-                raise CopiesNeededError(answer.read(_Copies)["copies"])
+            said = answer.read(dict[str, Any])
+            for error in (CopiesNeededError, MessagesNeededError):
+                if error.needed in said:
+                    raise error(answer.read(_Needed).get(error.needed, ()))
             known = answer.read(_Progress)
             raise BehindError(known["position"], known["generation"])
         taken = self._checked(answer).read(_Taken)

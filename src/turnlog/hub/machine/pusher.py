@@ -25,7 +25,7 @@ from turnlog.hub.machine.state import MachineState, Sent
 from turnlog.hub.sync.wire import LARGEST_CONTENT
 from turnlog.settings import load_settings
 from turnlog.store.external_content import load_blob
-from turnlog.store.feed.copies import CopiesNeededError, pack_ids
+from turnlog.store.feed.copies import CopiesNeededError, MessagesNeededError, MoreNeededError, pack_ids
 from turnlog.store.feed.reading import (
     Shared,
     bodies_of,
@@ -103,8 +103,8 @@ class StorePusher:
         self._client = client
         self._connection = state.connection()
         self._most_messages = MANY_MESSAGES
-        self._asked: tuple[FeedPosition, tuple[str, ...]] | None = None
-        """After which position the hub asked last for the messages of which sessions."""
+        self._asked: set[tuple[FeedPosition, str, tuple[str, ...]]] = set()
+        """What the hub asked for after the last position where it asked: what of which sessions."""
         self._repeated: tuple[FeedPosition, set[int]] = FeedPosition(), set()
         """Which messages were sent again after which position, before what follows it."""
         self._outgoing_failed: StoreBusyError | None = None
@@ -135,7 +135,7 @@ class StorePusher:
                 self._state.note_clean(leaving.clean)
                 try:
                     accepted = self._client.push(store, packed)
-                except (BehindError, CopiesNeededError, HubRefusedError) as error:
+                except (BehindError, MoreNeededError, HubRefusedError) as error:
                     following.result()
                     after = self._again(after, error)
                     following = thread.submit(self._packed, after, sieve, self._state.generation, withdrawn)
@@ -151,15 +151,16 @@ class StorePusher:
             raise self._outgoing_failed
         return report
 
-    def _again(self, after: FeedPosition, error: BehindError | CopiesNeededError | HubRefusedError) -> FeedPosition:
+    def _again(self, after: FeedPosition, error: BehindError | MoreNeededError | HubRefusedError) -> FeedPosition:
         """Where to go on after a batch that was not taken. Raises the error if nothing helps."""
         self._repeated = FeedPosition(), set()
-        if isinstance(error, CopiesNeededError):
-            asked = after, error.session_ids
-            if asked == self._asked:  # it has been said, and the same batch would be sent for ever
+        if isinstance(error, MoreNeededError):
+            asked = after, error.needed, error.session_ids
+            if asked in self._asked:  # it has been said, and the same batch would be sent for ever
                 raise error
-            self._asked = asked
-            self._state.note_shared(error.session_ids)
+            self._asked = {*(each for each in self._asked if each[0] == after), asked}
+            if isinstance(error, CopiesNeededError):
+                self._state.note_shared(error.session_ids)
             return after
         if isinstance(error, HubRefusedError):
             if error.status != TOO_LARGE or self._most_messages == 1:
@@ -215,21 +216,36 @@ class StorePusher:
                 return None
             shared = shared_messages(connection, batch)
             repeated = self._repeated[1] if self._repeated[0] == after else set[int]()
-            if raised := sieve.raised(shared) - repeated:
+            if again := (sieve.raised(shared) | self._needed(batch, sieve)) - repeated:
                 # What follows only names them.
-                batch, shared = self._read_again(connection, after, raised, repeated), Shared()
+                batch, shared = self._read_again(connection, after, again, repeated), Shared()
         leaving = sieve.pass_through(batch, shared)
         leaving.batch.forgotten = self._forgotten(batch, sieve)
         leaving.batch.copies = self._copies(leaving, sieve)
         return leaving
 
     def _read_again(
-        self, connection: Connection, after: FeedPosition, raised: set[int], repeated: set[int]
+        self, connection: Connection, after: FeedPosition, again: set[int], repeated: set[int]
     ) -> FeedBatch:
         """A batch with some of these messages, which are noted as repeated."""
-        batch = read_messages(connection, after, sorted(raised), most_messages=self._most_messages)
+        batch = read_messages(connection, after, sorted(again), most_messages=self._most_messages)
         self._repeated = after, repeated | batch.bodies.keys()
         return batch
+
+    def _needed(self, batch: FeedBatch, sieve: Sieve) -> set[int]:
+        """The messages of sessions for which the hub has asked that the batch only names."""
+        asked = {
+            name
+            for position, needed, names in self._asked
+            if position == batch.after and needed == MessagesNeededError.needed
+            for name in names
+        }
+        if not asked:
+            return set()
+        names = {key: ":".join(name) for key, name in batch.names.get("sessions", {}).items()}
+        torn = {key for key, name in names.items() if name in asked or sieve.hidden_name(name) in asked}
+        placed = [row for table in ("memberships", "superseded") for row in batch.rows.get(table, ())]
+        return {row[2] for row in placed if row[0] in torn} - {row[0] for row in batch.rows.get("messages", ())}
 
     def _copies(self, leaving: Leaving, sieve: Sieve) -> dict[int, bytes]:
         """The ids of all messages of the sessions that other machines have, too."""

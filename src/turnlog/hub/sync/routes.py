@@ -37,7 +37,7 @@ from turnlog.hub.sync.receiving import Load, Share, receive
 from turnlog.hub.sync.wire import LARGEST_CONTENT, MISSING_LOGS, SHAPE_HEADER
 from turnlog.store import zstd
 from turnlog.store.feed import taking
-from turnlog.store.feed.copies import CopiesNeededError
+from turnlog.store.feed.copies import MoreNeededError
 from turnlog.store.feed.owners import Owner
 from turnlog.store.feed.values import SHAPE, FeedBatch
 from turnlog.store.postgres.connection import TeamConnection, WrongRowsError
@@ -113,9 +113,9 @@ def _with_errors(endpoint: _Endpoint) -> _Endpoint:
             return _error(400, "the connection ended before the body did")
         except TooLargeError as error:
             return _error(413, str(error))
-        except CopiesNeededError as error:
-            problem = {"type": "copies_needed", "message": str(error)}
-            return _json({"error": problem, "copies": error.session_ids}, 409)
+        except MoreNeededError as error:
+            problem = {"type": f"{error.needed}_needed", "message": str(error)}
+            return _json({"error": problem, error.needed: error.session_ids}, 409)
         except ConflictError as error:
             store, caller = request.query_params.get("store", ""), require_scope(request, "push")
             return await _conflict(_sync(request).writing(caller), store, caller, str(error))

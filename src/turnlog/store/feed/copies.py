@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 import msgspec
 
@@ -36,13 +36,31 @@ class _Copy(NamedTuple):
     machine: str
 
 
-class CopiesNeededError(ConflictError):
-    """Another store has these sessions, too: the batch has to say which messages they have here."""
+class MoreNeededError(ConflictError):
+    """A batch is not taken by itself: more is to be said of these sessions, by the ids that the machine sends."""
+
+    needed: ClassVar[str]
+    """What of them."""
+    reason: ClassVar[str]
 
     def __init__(self, session_ids: Sequence[str]) -> None:
         """Keep the ids."""
-        super().__init__("another machine has pushed a session of this batch, too")
+        super().__init__(self.reason)
         self.session_ids = tuple(session_ids)
+
+
+class CopiesNeededError(MoreNeededError):
+    """Another store has these sessions, too: the batch has to say which messages they have here."""
+
+    needed = "copies"
+    reason = "another machine has pushed a session of this batch, too"
+
+
+class MessagesNeededError(MoreNeededError):
+    """Messages of these sessions went from here with others that had them, too: they have to come before the batch."""
+
+    needed = "messages"
+    reason = "the hub no longer has all messages of a session of this batch"
 
 
 def pack_ids(ids: Iterable[str]) -> bytes:

@@ -17,7 +17,7 @@ import msgspec
 
 from turnlog.errors import ConflictError
 from turnlog.store import zstd
-from turnlog.store.feed.copies import CopiesNeededError, Forks, bill_once, settle
+from turnlog.store.feed.copies import CopiesNeededError, Forks, MessagesNeededError, bill_once, settle
 from turnlog.store.feed.digests import MessageDigests, SessionDigests
 from turnlog.store.feed.hidden_ids import HiddenIds
 from turnlog.store.feed.keys import Keys, find_names
@@ -169,6 +169,7 @@ class _Taking:
     ) -> None:
         self._connection = connection
         self._batch = batch
+        self._sent_names = batch.names.get("sessions", {})
         self._keys = Keys()
         self._check_body = check_body
         self._insert = insert
@@ -214,6 +215,8 @@ class _Taking:
         self._save_sources()
         self._batch = without_messages(self._batch, self._keys)
         self._find_keys("messages", "SELECT seq FROM sqlite_sequence WHERE name = 'messages'", set())
+        if self._is_of_many:
+            self._check_places()
         self._batch = self._message_digests.without_unchanged(self._batch, self._keys, self._new["messages"])
         with ThreadPoolExecutor(1, "turnlog-bodies") as thread:  # while the database writes
             sizes = thread.submit(
@@ -266,6 +269,22 @@ class _Taking:
         """Ids here of the sessions of which the batch has rows."""
         names = self._batch.names.get("sessions", {})
         return {":".join(names[row[0]]) for row in self._batch.rows.get("sessions", ())}
+
+    def _check_places(self) -> None:
+        """Raise MessagesNeededError if a place has a message that is neither here nor in the batch.
+
+        It went with another session, of which the machine that sends it need not know.
+        """
+        sessions, messages = self._keys.of("sessions"), self._keys.of("messages")
+        missing = self._batch.names.get("messages", {}).keys() - messages.keys()
+        torn = {
+            row[0]
+            for table in ("memberships", "superseded")
+            for row in self._batch.rows.get(table, ())
+            if row[2] in missing and row[0] in sessions
+        }
+        if torn:
+            raise MessagesNeededError(sorted(":".join(self._sent_names[key]) for key in torn))
 
     def _find_keys(self, table: str, last_key: str, left_out: set[str]) -> None:
         """Find the keys of rows that are here, and give keys to those that are not."""
