@@ -5,6 +5,7 @@ import re
 import time
 from datetime import datetime, timedelta
 from datetime import time as clock
+from decimal import Decimal
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -12,7 +13,10 @@ import click
 import pytest
 
 from support.cli_runner import Command, on_terminal
+from support.plain_agent import Log
 from support.plain_history import OTHER, SESSION, SUBAGENT
+from support.plain_store import read_home
+from turnlog.model import Cost, Message, Usage
 from turnlog.store.usage_report import UsageReport, UsageRow, UsageTotals, to_csv
 
 pytestmark = pytest.mark.usefixtures("store")
@@ -120,6 +124,25 @@ def test_for_people_it_is_a_table_with_what_is_missing_beside_it(run: Command) -
     assert {line.split()[0] for line in lines} == {"webshop", "blog"}
     assert total.split() == ["Total", "4", "400", "0", "0", "200", "≥", "$0.45"]
     assert result.stderr.startswith("1 call without a known price")
+
+
+def test_what_no_log_counts_is_unknown_and_what_an_agent_reported_is_beside_it(run: Command, tmp_path: Path) -> None:
+    home = tmp_path / "plain"
+    home.mkdir()
+    paid, silent = Log(home, "paid"), Log(home, "silent")
+    paid.session(project_path="/w/paid", reported_cost=0.7)
+    cost = Cost(amount=Decimal("0.7"), kind="reported")
+    paid.message(Message(id="a", role="assistant", model="secret", usage=Usage(input=5, output=5), cost=cost))
+    silent.session(project_path="/w/silent")
+    silent.message(Message(id="b", role="assistant", model="secret"))
+    read_home(tmp_path / "own.db", home)
+    own = ("--store", str(tmp_path / "own.db"), "--no-sync")
+    head, *lines, total = run("usage", "--by", "project", *own).stdout.splitlines()
+    assert head.split()[-2:] == ["Cost", "Reported"]
+    cells = {line.split()[0]: line.split()[2:] for line in lines}
+    assert cells == {"paid": ["1", "5", "0", "0", "5", "–", "$0.70"], "silent": ["1", *"––––––"]}  # noqa: RUF001
+    assert total.split() == ["Total", "2", "5", "0", "0", "5", "–", "$0.70"]  # noqa: RUF001
+    assert "$0.70 reported" in run("sessions", *own).stdout
 
 
 def test_nothing_used_is_an_empty_table(run: Command) -> None:

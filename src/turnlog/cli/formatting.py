@@ -89,10 +89,12 @@ def _fixed(value: float, digits: int) -> str:
 
 
 def cost_of(session: Session) -> str:
-    """What a session's own calls cost: `$0` for one without any.
+    """What a session's own calls cost: `$0` for one without any, what its agent reported where no price is known.
 
     One that only shares messages, such as a fork that nobody continued, has no figure: they count where they come from.
     """
+    if session.cost is None and session.reported_cost is not None:
+        return f"{money(session.reported_cost.amount)} reported"
     if session.cost is None:
         is_shared = any(link.kind != "subagent" for link in session.relationships)
         return UNKNOWN if session.usage.calls or session.totals or is_shared else money(Decimal(0))

@@ -29,6 +29,7 @@ from turnlog.cli.terminal import Column, write_json, write_note, write_table
 from turnlog.store.base import UsageFilter
 from turnlog.store.budgets import budget_state
 from turnlog.store.choices import USAGE_BY, UsageBy
+from turnlog.store.dollars import counted
 from turnlog.store.names import find_agent, find_model, find_project
 from turnlog.store.usage_report import UsageBlock, UsageBudget, UsagePart, UsageReport, UsageTotals, to_csv
 
@@ -160,6 +161,7 @@ _SESSIONS = ("session", "subagent")
 
 
 def _write_report(report: UsageReport, shown: Mapping[str, str]) -> None:
+    has_reported = _has_reported(report)
     titles = _NAMES.get(report.by, (report.by.capitalize(),))
     if report.then_by is not None:
         titles = (*titles, report.then_by.capitalize())
@@ -172,10 +174,11 @@ def _write_report(report: UsageReport, shown: Mapping[str, str]) -> None:
         Column("Cache read", right=True),
         Column("Output", right=True),
         Column("Cost", right=True),
+        *((Column("Reported", right=True),) if has_reported else ()),
     )
     rows = list(_lines(report, shown))
     active = _active(report, report.active_ms)
-    write_table(columns, rows, ("Total", *[""] * (len(titles) - 1), *active, *_cells(report.totals)))
+    write_table(columns, rows, ("Total", *[""] * (len(titles) - 1), *active, *_cells(report.totals, has_reported)))
     for row in report.rows:
         if row.block is not None and row.block.is_running:
             click.echo(_running(row.block))
@@ -186,13 +189,29 @@ def _write_report(report: UsageReport, shown: Mapping[str, str]) -> None:
         write_note(note)
 
 
+def _has_reported(report: UsageReport) -> bool:
+    """Whether an agent reported a cost of what is in the report."""
+    return any(each.totals.reported_cost is not None for each in report.rows) or report.totals.reported_cost is not None
+
+
 def _lines(report: UsageReport, shown: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
     """The cells of each row, and below a row those of its parts."""
+    has_reported = _has_reported(report)
     labels = formatting.named_apart((part.name, part.label) for row in report.rows for part in row.parts)
     for name, row in zip(_row_names(report, shown), report.rows, strict=True):
-        yield (*name, *([""] if report.then_by else []), *_active(report, row.active_ms), *_cells(row.totals))
+        yield (
+            *name,
+            *([""] if report.then_by else []),
+            *_active(report, row.active_ms),
+            *_cells(row.totals, has_reported),
+        )
         for part in row.parts:
-            yield (*[""] * len(name), _part_name(report, part, labels), *_active(report, None), *_cells(part.totals))
+            yield (
+                *[""] * len(name),
+                _part_name(report, part, labels),
+                *_active(report, None),
+                *_cells(part.totals, has_reported),
+            )
 
 
 def _active(report: UsageReport, milliseconds: int | None) -> tuple[str, ...]:
@@ -242,13 +261,16 @@ def _without_offset(hour: str) -> str:
     return hour.replace("T", " ")[: len("2026-11-20 14:00")]
 
 
-def _cells(totals: UsageTotals) -> tuple[str, ...]:
+def _cells(totals: UsageTotals, has_reported: bool) -> tuple[str, ...]:
     # Of a session that is counted as a whole, only the last time is known to be one at which tokens were used.
     about = "≈ " if totals.exactness == "estimated" or totals.session_totals else ""
     produced = formatting.mark(totals.exactness)
 
+    # Of calls without a count of tokens it is unknown what they used, and not nothing.
+    is_unknown = totals.calls > 0 and not counted(vars(totals))
+
     def tokens(number: int, mark: str = about) -> str:
-        return (mark if number else "") + formatting.tokens(number)
+        return formatting.UNKNOWN if is_unknown else (mark if number else "") + formatting.tokens(number)
 
     return (
         formatting.count(totals.calls),
@@ -257,4 +279,5 @@ def _cells(totals: UsageTotals) -> tuple[str, ...]:
         tokens(totals.cache_read),
         tokens(totals.output + totals.reasoning, produced),
         formatting.money(totals.cost, totals.unpriced_calls + totals.unknown_calls, totals.exactness),
+        *((formatting.money(totals.reported_cost),) if has_reported else ()),
     )

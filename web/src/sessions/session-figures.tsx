@@ -73,6 +73,14 @@ export function Cost({ session }: { session: Priced }) {
   }
   const unpriced = (session.unpriced_calls ?? 0) + (session.usage?.unknown_calls ?? 0);
   const dollars = session.cost ? Number(session.cost.amount) : null;
+  const reported = dollars === null ? session.reported_cost : null;
+  if (reported) {
+    return (
+      <span title={`As reported by the agent; no price is known${ofModels(session)}`}>
+        {formatTotalCost(Number(reported.amount), 0)} reported
+      </span>
+    );
+  }
   const reasons = [
     unpriced > 0 && `${plural(unpriced, "call")} without a known price${ofModels(session)}`,
     costOfSubagents(session),

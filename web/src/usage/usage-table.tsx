@@ -57,6 +57,7 @@ function columnsOf(totals: UsageTotals): Column[] {
 export function UsageTable({ report, rows, measure, filters }: UsageTableProps) {
   const { by, then_by, totals } = report;
   const columns = columnsOf(totals);
+  const hasReported = [report, ...rows].some((each) => each.totals.reported_cost != null);
   const look = useAgents();
   const agentName = (agent: string) => look(agent).name;
   const labels = labelsOf(by, rows, agentName);
@@ -73,6 +74,7 @@ export function UsageTable({ report, rows, measure, filters }: UsageTableProps) 
             </th>
             {report.active_ms !== null && <th scope="col">Active</th>}
             <th scope="col">Cost</th>
+            {hasReported && <th scope="col">Reported</th>}
             {columns.map(({ label }) => (
               <th scope="col" key={label}>
                 {label}
@@ -84,7 +86,7 @@ export function UsageTable({ report, rows, measure, filters }: UsageTableProps) 
           <tr className="usage-total">
             <th scope="row">Total</th>
             <Active report={report} milliseconds={report.active_ms} />
-            <Figures totals={totals} columns={columns} />
+            <Figures totals={totals} columns={columns} hasReported={hasReported} />
           </tr>
           {rows.map((row) => (
             <Fragment key={row.name ?? ""}>
@@ -95,7 +97,7 @@ export function UsageTable({ report, rows, measure, filters }: UsageTableProps) 
                   {row.block?.is_running && <Running block={row.block} />}
                 </th>
                 <Active report={report} milliseconds={row.active_ms} />
-                <Figures totals={row.totals} columns={columns} />
+                <Figures totals={row.totals} columns={columns} hasReported={hasReported} />
               </tr>
               {then_by &&
                 row.parts.map((part) => (
@@ -109,7 +111,7 @@ export function UsageTable({ report, rows, measure, filters }: UsageTableProps) 
                       />
                     </th>
                     <Active report={report} milliseconds={null} />
-                    <Figures totals={part.totals} columns={columns} />
+                    <Figures totals={part.totals} columns={columns} hasReported={hasReported} />
                   </tr>
                 ))}
             </Fragment>
@@ -153,18 +155,29 @@ function labelsOf(
   return new Map(named.map(({ path, name }) => [path, by === "agent" ? agentName(path) : name]));
 }
 
-function Figures({ totals, columns }: { totals: UsageTotals; columns: Column[] }) {
+interface FiguresProps {
+  totals: UsageTotals;
+  columns: Column[];
+  hasReported: boolean;
+}
+
+function Figures({ totals, columns, hasReported }: FiguresProps) {
   return (
     <>
       <td className={totals.cost === null && totals.calls > 0 ? "unknown" : undefined}>
         {formatTotalCost(totals.cost, totals.unpriced_calls + totals.unknown_calls, exactnessOf(totals))}
       </td>
+      {hasReported && (
+        <td title={REPORTED}>{totals.reported_cost != null && formatCost(totals.reported_cost)}</td>
+      )}
       {columns.map((column) => (
         <Figure key={column.label} totals={totals} column={column} />
       ))}
     </>
   );
 }
+
+const REPORTED = "As agents reported it, as far as they did; it is not in the cost";
 
 /** How long sessions were active in a period; nothing where a row is none. */
 function Active({ report, milliseconds }: { report: UsageReport; milliseconds: number | null }) {

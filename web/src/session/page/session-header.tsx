@@ -205,7 +205,7 @@ function SessionTotals({ session }: { session: SessionItem }) {
         <Cost session={session} />
         <CostBesides session={session} />
       </li>
-      {session.reported_cost && (
+      {session.cost && session.reported_cost && (
         <li title="As reported by the agent; it may include calls that are in no log">
           reported {formatTotalCost(Number(session.reported_cost.amount), 0)}
         </li>
