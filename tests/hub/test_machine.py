@@ -639,6 +639,31 @@ def test_a_machine_that_begins_again_brings_all_that_is_not_forgotten(
     assert taken_back(place[1]) == b""
 
 
+def test_no_word_remains_of_what_came_again_in_pieces(
+    tmp_path: Path,
+    hub: HubProcess,
+    hub_store: PostgresStore,
+    place: tuple[HubProcess, str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    box, words = Box(tmp_path, hub), {"s1": ["hazel", "willow"], "s2": ["elm", "oak"]}
+    box.level("/", "full")
+    monkeypatch.setattr(pusher, "MANY_MESSAGES", 1)
+    for session, word in (("s1", ""), ("s2", ""), ("s1", "poplar"), ("s2", "beech"), ("s1", "maple")):
+        words[session] += [word] if word else []
+        log(box, f"/home/ana/{session}", session, *words[session])
+        box.sync()
+        box.push()
+    with MachineState(box.store_path) as state:
+        state.generation += 1
+    box.push()
+    assert [shown_on(hub_store, f"claude-code:{session}") for session in words] == [*words.values()]
+    box.level("/", "none")
+    box.push()
+    said = dump(place[1]).decode(errors="replace")
+    assert [word for word in (*words["s1"], *words["s2"]) if word in said] == []
+
+
 def test_a_level_that_is_lowered_on_one_machine_after_the_other_takes_nothing_away(
     tmp_path: Path, hub: HubProcess, hub_store: PostgresStore
 ) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
@@ -27,7 +27,7 @@ from turnlog.store.feed.removal import Removal, without_messages, without_source
 from turnlog.store.feed.tables import FeedTables, in_chunks
 from turnlog.store.feed.taken_back import FEED, TakenBack
 from turnlog.store.feed.values import OF_SOURCE, TABLES, ArchivedBytes, FeedBatch, FeedPosition, Row
-from turnlog.store.frames import PLACE_COLUMNS
+from turnlog.store.frames import PLACE_COLUMNS, drop_bodies
 from turnlog.store.sqlite.forget import UNUSED_PROJECT
 
 if TYPE_CHECKING:
@@ -519,17 +519,27 @@ class _Taking:
         )
         run("DELETE FROM events WHERE session_key = ? AND position = ? AND external_id = ?", moves.gone_events)
         self._insert("gone", ("seq", "session_key", "is_event", "position", "id"), gone)
-        # A message that no session has any more.
-        run(
-            "DELETE FROM messages WHERE key = ?1 AND NOT EXISTS (SELECT 1 FROM memberships s WHERE s.message_key = ?1)"
-            " AND NOT EXISTS (SELECT 1 FROM superseded s WHERE s.message_key = ?1)",
-            [(key,) for key in sorted(names)],
-        )
+        self._drop_unplaced(names)
         run(
             "DELETE FROM events WHERE session_key = ? AND position = ? AND external_id = ?",
             [row[:3] for row in moves.events if row[0] not in self._new["sessions"]],
         )
         self._insert("events", (*TABLES["events"], "changed_seq"), [(*row, numbers[row[0]]) for row in moves.events])
+
+    def _drop_unplaced(self, messages: Iterable[int]) -> None:
+        """Delete those of these messages that no session has any more, and every word of them."""
+        gone: list[int] = []
+        for chunk in in_chunks(sorted(messages)):
+            gone += [
+                key
+                for (key,) in self._connection.execute(
+                    "DELETE FROM messages WHERE key IN (SELECT value FROM json_each(?))"
+                    " AND NOT EXISTS (SELECT 1 FROM memberships s WHERE s.message_key = messages.key)"
+                    " AND NOT EXISTS (SELECT 1 FROM superseded s WHERE s.message_key = messages.key) RETURNING key",
+                    (chunk,),
+                ).fetchall()
+            ]
+        drop_bodies(self._connection, gone)
 
     def _save_of_sessions(self, changed: Collection[int]) -> None:
         batch, keys, wanted = self._batch, self._keys, set(changed)
