@@ -28,6 +28,7 @@ from turnlog.model import TextPart
 from turnlog.redact import Redactor
 from turnlog.store import open_store
 from turnlog.store.base import SessionFilter
+from turnlog.store.feed.hidden_ids import HiddenIds
 from turnlog.store.feed.values import IDENTITY, KEYS, SHAPE, TABLES, FeedBatch, FeedPosition
 from turnlog.store.postgres.store import PostgresStore
 
@@ -662,6 +663,31 @@ def test_no_word_remains_of_what_came_again_in_pieces(
     box.push()
     said = dump(place[1]).decode(errors="replace")
     assert [word for word in (*words["s1"], *words["s2"]) if word in said] == []
+
+
+def test_the_files_of_a_session_that_is_forgotten_at_metrics_stay_away_too(
+    tmp_path: Path,
+    hub: HubProcess,
+    hub_store: PostgresStore,
+    place: tuple[HubProcess, str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """They come with the first batch, which need not name the session."""
+    monkeypatch.setattr(pusher, "MANY_MESSAGES", 1)
+    box = Box(tmp_path, hub)
+    box.level("/", "metrics")
+    for session, word in (("s0", "hazel"), ("s1", "willow"), ("s2", "poplar")):
+        log(box, f"/home/ana/{session}", session, word, "two")
+        box.sync()
+        box.push()
+    hub_store.forget(HiddenIds.of_person("1", "ana").session("claude-code:s1"))
+    box.level("/", "full")
+    box.push()
+    assert ids(hub_store) == ["claude-code:s0", "claude-code:s2"]
+    said = dump(place[1])
+    assert b"hazel" in said
+    assert b"willow" not in said
+    assert b"s1.jsonl" not in said
 
 
 def test_a_level_that_is_lowered_on_one_machine_after_the_other_takes_nothing_away(

@@ -66,7 +66,11 @@ class Removal:
         self._withdraw(batch.withdrawn, outgrown, kept_projects)
         named = {*map(":".join, batch.names.get("sessions", {}).values())}
         linked = TABLES["links"].index("child_id")
-        forgotten = self._owners.forgotten_ids(named | {row[linked] for row in batch.rows.get("links", ())})
+        named |= {row[linked] for row in batch.rows.get("links", ())}
+        # Files come with batches that do not name their sessions.
+        of_source = TABLES["sources"].index("session_id")
+        named |= {row[of_source] for row in batch.rows.get("sources", ())} - {None}
+        forgotten = self._owners.forgotten_ids(named)
         return self._with_subagents(batch, forgotten)
 
     def _forget(self, session_ids: Sequence[str], kept_projects: Collection[int]) -> None:
