@@ -97,9 +97,18 @@ def folder_problem(session: Session) -> str | None:
     if session.cwd is None or Path(session.cwd).is_dir():
         return None
     hint = "`turnlog resume SESSION --folder DIR` goes on in another one, as a new session"
-    if agents.agent(session.agent).handoff is None:
+    if not _takes_sessions(session.agent):
         hint = "`turnlog resume SESSION --in AGENT --folder DIR` goes on in another one, with another agent"
     return f"the folder of the session is gone: {one_line(session.cwd)}; {hint}"
+
+
+@cache
+def _takes_sessions(name: str) -> bool:
+    """Whether sessions can be handed to an agent; not to one that is not installed."""
+    try:
+        return agents.agent(name).handoff is not None
+    except TurnlogError:
+        return False
 
 
 def _what_is_missing(store: Store, session: Session, agent: Agent) -> tuple[Path | None, list[Path]]:
