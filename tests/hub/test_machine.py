@@ -690,6 +690,26 @@ def test_the_files_of_a_session_that_is_forgotten_at_metrics_stay_away_too(
     assert b"s1.jsonl" not in said
 
 
+def test_numbers_that_are_forgotten_leave_what_another_machine_sends_whole(
+    tmp_path: Path, hub: HubProcess, hub_store: PostgresStore
+) -> None:
+    laptop, desktop = Box(tmp_path, hub), Box(tmp_path, hub, "desktop")
+    laptop.level("/", "full")
+    desktop.level("/", "metrics")
+    for box in (laptop, desktop):
+        log(box, "/home/ana/s1", "s1", "one", "two")
+        box.sync()
+        box.push()
+    with open_store(desktop.store_path) as store:
+        store.forget("claude-code:s1")
+    desktop.push()
+    assert ids(hub_store) == ["claude-code:s1"]
+    log(laptop, "/home/ana/s1", "s1", "one", "two", "three")
+    laptop.sync()
+    laptop.push()
+    assert shown_on(hub_store, "claude-code:s1") == ["one", "two", "three"]
+
+
 def test_a_level_that_is_lowered_on_one_machine_after_the_other_takes_nothing_away(
     tmp_path: Path, hub: HubProcess, hub_store: PostgresStore
 ) -> None:

@@ -191,11 +191,11 @@ class Sieve:
         self, shared: Shared, counts: Callable[[bool], bool] = lambda is_new: True
     ) -> dict[int, Level]:
         """The highest level of the sessions that a message has a place in; `counts` says whether a new one counts."""
+        levels: dict[int, Level] = {session: self._levels.of(project) for session, project in shared.projects.items()}
         found: dict[int, Level] = {}
         for message, session, is_new in shared.places:
             if counts(is_new):
-                level = self._levels.of(shared.projects[session])
-                found[message] = max(level, found.get(message, "none"), key=_RANK.__getitem__)
+                found[message] = max(levels[session], found.get(message, "none"), key=_RANK.__getitem__)
         return found
 
     def _part(

@@ -207,7 +207,8 @@ class SessionOwners:
     def forgotten_ids(self, session_ids: Iterable[str]) -> set[str]:
         """Ids of sessions that are kept out: forgotten here, or by this owner.
 
-        Those of `session_ids` are among them that were forgotten under the id of another upload level.
+        Those of `session_ids` are among them that were forgotten under the id of another upload level, unless they are
+        here: one machine may send numbers and another all, and forgetting the one leaves the other.
         """
         found = {row[0] for row in self._connection.execute("SELECT session_id FROM tombstones")}
         found |= {name.removeprefix(self.own) for name in found if self.own and name.startswith(self.own)}
@@ -215,7 +216,19 @@ class SessionOwners:
             return found
         hidden = self._hidden.session
         at_metrics = {hidden(self._sent_id(each)) for each in self._own_forgotten()}
-        return found | {each for each in session_ids if each in at_metrics or hidden(self._sent_id(each)) in found}
+        others = {each for each in session_ids if each in at_metrics or hidden(self._sent_id(each)) in found}
+        return found | (others - self._stored(others))
+
+    def _stored(self, session_ids: Iterable[str]) -> set[str]:
+        found: set[str] = set()
+        for chunk in in_chunks(sorted(session_ids)):
+            rows = self._connection.execute(
+                "SELECT session_id FROM session_owners WHERE session_id IN (SELECT value FROM json_each(?))"
+                " AND session_key IS NOT NULL",
+                (chunk,),
+            )
+            found |= {session_id for (session_id,) in rows.fetchall()}
+        return found
 
     def _sent_id(self, session_id: str) -> str:
         """The id under which the owner's machines send a session that may be beside somebody else's."""
