@@ -710,6 +710,29 @@ def test_numbers_that_are_forgotten_leave_what_another_machine_sends_whole(
     assert shown_on(hub_store, "claude-code:s1") == ["one", "two", "three"]
 
 
+def test_a_fork_does_not_come_back_whose_numbers_were_forgotten(
+    tmp_path: Path, hub: HubProcess, hub_store: PostgresStore
+) -> None:
+    boxes = [Box(tmp_path, hub), Box(tmp_path, hub, "desktop")]
+    for box in boxes:
+        box.level("/", "full")
+        path = log(box, "/home/ana/s1", "s1", "one", "two", "three")
+        if box is boxes[1]:
+            grow_apart(path)
+        box.sync()
+        box.push()
+    assert len(ids(hub_store)) == 2
+    for box in boxes:
+        box.level("/", "metrics")
+        box.push()
+    [hidden] = ids(hub_store)
+    hub_store.forget(hidden)
+    for box in boxes:
+        box.level("/", "full")
+        box.push()
+    assert ids(hub_store) == []
+
+
 def test_a_level_that_is_lowered_on_one_machine_after_the_other_takes_nothing_away(
     tmp_path: Path, hub: HubProcess, hub_store: PostgresStore
 ) -> None:

@@ -231,9 +231,10 @@ class SessionOwners:
         return found
 
     def _sent_id(self, session_id: str) -> str:
-        """The id under which the owner's machines send a session that may be beside somebody else's."""
+        """The id under which the owner's machines send a session that may be beside somebody else's, or a fork."""
         assert self._owner is not None
-        return re.sub(rf"~{re.escape(self._owner.user)}(~[0-9]+)?\Z", "", session_id)
+        user, machine = map(re.escape, self._owner)
+        return re.sub(rf"(~{user}(~[0-9]+)?|~{machine})+\Z", "", session_id)
 
     def _own_forgotten(self) -> set[str]:
         """Ids of sessions that this owner had here, or forgot before anybody pushed them."""
