@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import stat
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -62,6 +64,40 @@ def test_restored_sessions_are_read_again_as_they_were(name: str, tmp_path: Path
         assert summary.problems == []
         with open_store(folder / "again.db") as store:
             assert messages_of(store) == stored
+
+
+OLDER = {"llm": ("llm/0.27.1/tour",)}
+"""Recordings of versions with other tables."""
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_the_tables_of_an_agent_stay_as_they_are(name: str, tmp_path: Path) -> None:
+    """A later version of the agent adds tables and columns itself, and fails where it finds them."""
+    case = CASES[name]
+    for recording in (*case.recorded, *OLDER.get(name, ())):
+        folder = tmp_path / recording.replace("/", "-")
+        home = case.write_home(recording, folder / case.home)
+        sync(folder / "turnlog.db", roots=[home], agents=[agent(name)])
+        before = [tables_of(database) for database in databases_in(home)]
+        for database in databases_in(home):
+            with opened(database) as (connection, _):
+                for (table,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+                    if not table.startswith("sqlite_"):
+                        connection.execute(f'DELETE FROM "{table}"')
+        with open_store(folder / "turnlog.db") as store:
+            stored = messages_of(store)
+            for session in stored:
+                store.restore(session, home)
+        assert [tables_of(database) for database in databases_in(home)] == before
+        sync(folder / "again.db", roots=[home], agents=[agent(name)])
+        with open_store(folder / "again.db") as store:
+            assert messages_of(store).keys() == stored.keys()
+
+
+def tables_of(database: Path) -> set[tuple[str, str]]:
+    """Each table, as it was made."""
+    with closing(sqlite3.connect(database)) as connection:
+        return {*connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'").fetchall()}
 
 
 def messages_of(store: Store) -> dict[str, list[Message]]:

@@ -10,8 +10,8 @@ import base64
 import binascii
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from contextlib import closing
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import msgspec
@@ -184,8 +184,8 @@ def restore_database(
 ) -> list[Path]:
     """Write rows into the database of a source `<database>#<session>` below the folder `to`.
 
-    Tables are made with the columns that the rows have, and with those (table -> columns) that are `needed` to know and
-    read the database, also without a row. Rows of tables that `keys` does not name are left out.
+    A new database's tables are made with the columns that the rows have, and with those (table -> columns) that are
+    `needed` to know and read it, also without a row. Rows of tables that `keys` does not name are left out.
 
     Raises ConflictError if the database has other rows with the same keys.
     """
@@ -200,17 +200,23 @@ def restore_database(
     except OSError as error:
         raise ConflictError(f"{target}: {error.strerror}") from error
     target.touch(0o600)
-    with closing(sqlite3.connect(target)) as connection, connection:
+    with closing(sqlite3.connect(target)) as connection, connection, completed(connection, needed):
         for table, row in rows:
             if row and table in keys:
                 _insert(connection, target, table, row, keys[table])
-        complete_tables(connection, needed)
     return [target]
 
 
-def complete_tables(connection: sqlite3.Connection, needed: Mapping[str, Set[str]]) -> None:
-    """Give a database what it lacks of tables (-> columns). Columns without a type take any value as it is."""
-    for table, columns in needed.items():
+@contextmanager
+def completed(connection: sqlite3.Connection, needed: Mapping[str, Set[str]]) -> Generator[None]:
+    """Give a new database what it lacks of tables (-> columns) after the body.
+
+    One that has tables may be the agent's own, whose next version adds its tables itself. Columns without a type take
+    any value as it is.
+    """
+    (is_new,) = connection.execute("SELECT NOT EXISTS (SELECT 1 FROM sqlite_master)").fetchone()
+    yield
+    for table, columns in needed.items() if is_new else ():
         if known := _columns_of(connection, table):
             for name in sorted(columns - known):
                 connection.execute(f'ALTER TABLE "{table}" ADD COLUMN "{name}"')

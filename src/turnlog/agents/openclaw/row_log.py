@@ -111,7 +111,11 @@ def restore_rows(source: Source, log: Iterable[bytes], to: Path) -> list[Path]:
     the same keys.
     """
     if source.kind is SourceKind.SIDECAR:
-        return restore_database(source, _facts_in(log), to, _KEYS, _NEEDED)
+        try:
+            return restore_database(source, _facts_in(log), to, _KEYS, _NEEDED)
+        except sqlite3.IntegrityError:
+            # OpenClaw's own tables want more of a row than is read: there it gets the records alone.
+            return []
     database, _, session = source.path.rpartition("#")
     # A database by itself has no records.
     if not database:

@@ -53,7 +53,7 @@ from turnlog.agents.opencode.snapshot import (
     is_session_message,
     list_message,
 )
-from turnlog.agents.row_files import complete_tables
+from turnlog.agents.row_files import completed
 from turnlog.atomic_files import make_folders, refuse_other_than_file, write_atomically
 from turnlog.errors import ConflictError, StoreError
 
@@ -316,7 +316,7 @@ def _rows(line: RowVersion) -> Iterator[tuple[str, Row]]:
 
 
 def _write_tables(rows: Iterable[tuple[str, Row]], target: Path) -> None:
-    with closing(sqlite3.connect(target)) as connection, connection:
+    with closing(sqlite3.connect(target)) as connection, connection, completed(connection, _READ_COLUMNS):
         for table, row in rows:
             _ensure_columns(connection, table, row)
             if not _has_row(connection, table, row, target):
@@ -324,7 +324,6 @@ def _write_tables(rows: Iterable[tuple[str, Row]], target: Path) -> None:
                 marks = ", ".join("CAST(? AS TEXT)" if _is_invalid_text(value) else "?" for value in row.values())
                 values = [_parameter(value) for value in row.values()]
                 connection.execute(f'INSERT INTO "{table}" ({columns}) VALUES ({marks})', values)
-        complete_tables(connection, _READ_COLUMNS)
 
 
 _READ_COLUMNS = {
