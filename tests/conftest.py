@@ -99,6 +99,14 @@ def packages_looked_up_once() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def unhurried_spelling() -> Iterator[None]:
+    """A misspelt word is looked up for as long as it takes: where much runs, each second of the processor does less."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("turnlog.store.search.spelling._SECONDS", 60.0)
+        yield
+
+
 @pytest.fixture(scope="session")
 def browser() -> Iterator["Browser"]:
     """Debian's browser. A process can have only one event loop of playwright, so all tests with a browser share it."""

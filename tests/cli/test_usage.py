@@ -143,6 +143,9 @@ def test_what_no_log_counts_is_unknown_and_what_an_agent_reported_is_beside_it(r
     assert cells == {"paid": ["1", "5", "0", "0", "5", "–", "$0.70"], "silent": ["1", *"––––––"]}  # noqa: RUF001
     assert total.split() == ["Total", "2", "5", "0", "0", "5", "–", "$0.70"]  # noqa: RUF001
     assert "$0.70 reported" in run("sessions", *own).stdout
+    # Of a session it is what its agent counts, also before a fork: these are no parts of one sum.
+    *_, total = run("usage", "--by", "session", *own).stdout.splitlines()
+    assert total.split()[-2:] == ["\N{EN DASH}", "\N{EN DASH}"]
 
 
 def test_nothing_used_is_an_empty_table(run: Command) -> None:

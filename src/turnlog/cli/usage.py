@@ -178,7 +178,11 @@ def _write_report(report: UsageReport, shown: Mapping[str, str]) -> None:
     )
     rows = list(_lines(report, shown))
     active = _active(report, report.active_ms)
-    write_table(columns, rows, ("Total", *[""] * (len(titles) - 1), *active, *_cells(report.totals, has_reported)))
+    totals = report.totals
+    if report.by in _SESSIONS:
+        # An agent counts on through a session, and a fork begins with what its origin had: rows are no parts of a sum.
+        totals = replace(totals, reported_cost=None)
+    write_table(columns, rows, ("Total", *[""] * (len(titles) - 1), *active, *_cells(totals, has_reported)))
     for row in report.rows:
         if row.block is not None and row.block.is_running:
             click.echo(_running(row.block))

@@ -86,7 +86,11 @@ export function UsageTable({ report, rows, measure, filters }: UsageTableProps) 
           <tr className="usage-total">
             <th scope="row">Total</th>
             <Active report={report} milliseconds={report.active_ms} />
-            <Figures totals={totals} columns={columns} hasReported={hasReported} />
+            <Figures
+              totals={by === "session" || by === "subagent" ? { ...totals, reported_cost: null } : totals}
+              columns={columns}
+              hasReported={hasReported}
+            />
           </tr>
           {rows.map((row) => (
             <Fragment key={row.name ?? ""}>
