@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -29,6 +30,7 @@ from turnlog.redact import Redactor
 from turnlog.store import open_store
 from turnlog.store.base import SessionFilter
 from turnlog.store.feed.hidden_ids import HiddenIds
+from turnlog.store.feed.reading import Shared, shared_messages
 from turnlog.store.feed.values import IDENTITY, KEYS, SHAPE, TABLES, FeedBatch, FeedPosition
 from turnlog.store.postgres.store import PostgresStore
 
@@ -708,6 +710,27 @@ def test_numbers_that_are_forgotten_leave_what_another_machine_sends_whole(
     laptop.sync()
     laptop.push()
     assert shown_on(hub_store, "claude-code:s1") == ["one", "two", "three"]
+
+
+def test_where_all_have_one_level_nobody_asks_who_shares_a_message(
+    tmp_path: Path, hub: HubProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would read every place of every message of a long session for each new line of it."""
+    asked: list[int] = []
+
+    def note(connection: sqlite3.Connection, batch: FeedBatch) -> Shared:
+        asked.append(len(batch.rows["messages"]))
+        return shared_messages(connection, batch)
+
+    monkeypatch.setattr(pusher, "shared_messages", note)
+    box = Box(tmp_path, hub)
+    log(box, "/home/ana/s1", "s1", "one", "two")
+    box.sync()
+    box.push()
+    assert asked == []
+    box.level("/home/ana/s2", "full")
+    box.push()
+    assert asked == [2]
 
 
 def test_a_fork_does_not_come_back_whose_numbers_were_forgotten(

@@ -91,6 +91,11 @@ class Sieve:
         """The id that a message has on the hub at `metrics`."""
         return self._names.hash(message_id)
 
+    @property
+    def asks_who_shares(self) -> bool:
+        """Whether it matters in which other sessions a message is: not where all have one level."""
+        return self._levels.differ
+
     def raised(self, shared: Shared) -> set[int]:
         """Messages whose level is higher than before they got a new place: what left of them was less, or nothing."""
         before = self._levels_of_shared(shared, lambda is_new: not is_new)
@@ -98,7 +103,7 @@ class Sieve:
         return {key for key, level in now.items() if _RANK[level] > _RANK[before.get(key, "none")]}
 
     def pass_through(self, batch: FeedBatch, shared: Shared) -> Leaving:
-        """What of a batch may leave; `shared` is what `shared_messages` says of it.
+        """What of a batch may leave; `shared` is what `shared_messages` says of it, or nothing (`asks_who_shares`).
 
         Raises what taking out secrets raises.
         """

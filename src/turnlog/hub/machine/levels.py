@@ -52,6 +52,11 @@ class Levels:
                 return self._chosen[folder]
         return self._default
 
+    @property
+    def differ(self) -> bool:
+        """Whether one folder may have another level than the next."""
+        return not {*self._chosen.values()} <= {self._default}
+
     def lowest(self, paths: Iterable[str | None]) -> Level:
         """The lowest level of these projects; `none` without any."""
         found = {self.of(path) for path in paths}

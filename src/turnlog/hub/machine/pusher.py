@@ -214,7 +214,7 @@ class StorePusher:
             batch = read_batch(connection, after, most_messages=self._most_messages)
             if batch is None:
                 return None
-            shared = shared_messages(connection, batch)
+            shared = shared_messages(connection, batch) if sieve.asks_who_shares else Shared()
             repeated = self._repeated[1] if self._repeated[0] == after else set[int]()
             if again := (sieve.raised(shared) | self._needed(batch, sieve)) - repeated:
                 # What follows only names them.
