@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
+import os
 import sqlite3
 import time
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -162,7 +163,12 @@ def test_where_nothing_can_be_searched_everything_is_counted(new_hub: Hub, monke
 
 def words_in(folder: Path, word: bytes) -> list[str]:
     """The files in which a word is, in any case of its letters."""
-    return [str(each) for each in folder.rglob("*") if each.is_file() and word in each.read_bytes().lower()]
+    found: list[str] = []
+    for place, _, names in os.walk(folder):
+        for path in (Path(place) / name for name in names):
+            with suppress(FileNotFoundError):  # it is being removed
+                found += [str(path)] if word in path.read_bytes().lower() else []
+    return found
 
 
 def wait_until_gone(folder: Path, word: bytes) -> None:
