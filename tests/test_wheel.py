@@ -10,6 +10,7 @@ import subprocess
 import sys
 import sysconfig
 import tarfile
+import time
 import urllib.request
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, distribution
@@ -154,7 +155,9 @@ def test_it_serves_the_page_and_the_sample(address: str) -> None:
         kind, body = fetch(address + asset)
         assert body
         assert kind.startswith("text/javascript" if asset.endswith(".js") else "text/css")
-    assert json.loads(fetch(f"{address}api/status", token)[1])["sample"] is True
+    while not (status := json.loads(fetch(f"{address}api/status", token)[1]))["sync"]["passes"]:
+        time.sleep(0.1)
+    assert status["sample"] is True
     sessions = json.loads(fetch(f"{address}api/sessions?agent=claude-code", token)[1])["items"]
     assert "Give me a tour of the tools, please" in [session["title"] for session in sessions]
 

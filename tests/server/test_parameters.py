@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from pydantic import TypeAdapter
 from starlette.testclient import TestClient
 
 from support.server_history import MAIN
+from turnlog.server import Settings, create_app
+from turnlog.server.background import PassProgress
 from turnlog.server.routes.parameters import ListPage, LongPage, Moment, SmallPage, WindowSize
 from turnlog.server.routes.sessions import SessionQuery
 from turnlog.server.routes.tool_calls import ToolCallQuery
@@ -148,3 +151,19 @@ def test_the_near_names_are_named(client: TestClient) -> None:
 @pytest.mark.parametrize("query", [{"agent": "codex"}, {"project": "shop", "since": "2031-01-01"}])
 def test_a_name_that_exists_may_have_nothing(client: TestClient, query: dict[str, str]) -> None:
     assert client.get("/api/sessions", params=query).json()["items"] == []
+
+
+def test_any_name_may_come_while_logs_are_read_for_the_first_time(library: Path) -> None:
+    progress = PassProgress()
+    app = create_app(library, Settings(static_folder=library.parent / "no web app"), progress)
+    with TestClient(app, base_url="http://127.0.0.1:8765") as client:
+
+        def status() -> int:
+            return client.get("/api/tool-calls", params={"tool": "nosuch"}).status_code
+
+        progress.begin()
+        assert status() == 200
+        progress.end([])
+        assert status() == 422
+        progress.begin()
+        assert status() == 422

@@ -61,9 +61,7 @@ def _wait_until_searchable(address: str, token: str, seconds: float) -> None:
     status: dict[str, Any] = {}
     while time.monotonic() < deadline:
         status = ask(f"{address}/api/status", token=token)
-        # The bundled sample is there before the server is.
-        is_read = status["sample"] or status["sync"]["passes"] > 0
-        if is_read and status["search"]["unindexed"] == 0:
+        if status["sync"]["passes"] > 0 and status["search"]["unindexed"] == 0:
             return
         time.sleep(0.1)
     raise AssertionError(f"the logs were not read in {seconds} s: {status}")

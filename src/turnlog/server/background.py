@@ -138,6 +138,7 @@ class Background:
     def start(self) -> None:
         """Start the first sync."""
         self._stopping.clear()
+        self._progress.begin()
         self._process = self._started()
         self._listener = threading.Thread(target=self._run, args=(self._process,), daemon=True)
         self._listener.start()

@@ -38,6 +38,11 @@ class SyncProgress(StoreValue, frozen=True, kw_only=True):
     error: str | None = None
     problems: list[SyncProblem] = []
 
+    @property
+    def is_first(self) -> bool:
+        """Whether logs are being read and no pass has ended yet."""
+        return self.state == "running" and self.passes == 0
+
 
 class _Report(msgspec.Struct, frozen=True, kw_only=True, tag_field="report"):
     """A line."""

@@ -120,7 +120,7 @@ def get_usage(request: Request, context: ContextOf, query: Annotated[UsageQuery,
     with judging("then_by"):
         report = context.store.usage(query.by, query.to_filter(), then_by=query.then_by, zone=zone, active=query.active)
     if not report.rows:
-        explain_nothing(context.store, query)
+        explain_nothing(context, query)
     # A hub has budgets of its own; the settings are those of whoever runs it.
     if not context.is_hub:
         report = replace(report, budgets=spent_budgets(context.store, load_settings().budgets.limits(), zone))
@@ -137,7 +137,7 @@ def get_usage_comparison(request: Request, context: ContextOf, query: Annotated[
     with judging("since"):
         report = compare_usage(context.store, query.since, query.until, query.to_filter(), zone=zone)
     if not report.models:
-        explain_nothing(context.store, query)
+        explain_nothing(context, query)
     return write(request, report)
 
 
@@ -149,7 +149,7 @@ def get_insights(request: Request, context: ContextOf, query: Annotated[InsightQ
     limit = LONGEST_LIST if query.section is None else None
     report = context.store.insights(query.to_filter(), zone=zone, limit=limit)
     if not report.activity:
-        explain_nothing(context.store, query)
+        explain_nothing(context, query)
     if query.section is None:
         return write(request, report)
     headers = {"Content-Disposition": f'attachment; filename="{query.section}.csv"'}

@@ -22,6 +22,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from turnlog.errors import NotFoundError
+from turnlog.server.context import Context
 from turnlog.server.errors import InvalidParameterError
 from turnlog.store.base import Store
 from turnlog.store.names import (
@@ -114,16 +115,20 @@ _CHECKS: Final[dict[str, Callable[[Store, str], None]]] = {
 """Filter by name -> what refuses a name that nothing has."""
 
 
-def explain_nothing(store: Store, query: QueryParameters) -> None:
+def explain_nothing(context: Context, query: QueryParameters) -> None:
     """Called where a query finds nothing: that is no answer if nothing has a name that it asks for.
+
+    While logs are read for the first time it is one: what has the name may come any moment.
 
     Raises InvalidParameterError with the near names.
     """
+    if context.sync().is_first:
+        return
     for field, check in _CHECKS.items():
         name = getattr(query, field, None)
         if name is not None:
             try:
-                check(store, name)
+                check(context.store, name)
             except NotFoundError as error:
                 raise InvalidParameterError(field, str(error)) from error
 

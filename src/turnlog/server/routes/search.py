@@ -71,7 +71,7 @@ def search(request: Request, context: ContextOf, query: Annotated[SearchQuery, Q
     with judging("cursor"), judging("q", QueryError):
         body = _hits(context, query) if query.flat or query.sort == "newest" else _sessions(context, query)
     if not body.items and not query.cursor:
-        explain_nothing(context.store, query)
+        explain_nothing(context, query)
     return write(request, _with_owners(context, body))
 
 

@@ -142,7 +142,7 @@ def list_sessions(request: Request, context: ContextOf, query: Annotated[Session
         else:
             page = sessions_of_status(list_sessions, context.items.states, query.status, query.limit, query.cursor)
     if not page.items and not query.cursor:
-        explain_nothing(context.store, query)
+        explain_nothing(context, query)
     items = context.items.of(page.items)
     body = SessionPage(items=items, next_cursor=page.next_cursor, total=page.total, change_sequence=sequence)
     return write(request, body)

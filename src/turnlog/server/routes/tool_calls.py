@@ -91,7 +91,7 @@ def list_tool_calls(request: Request, context: ContextOf, query: Annotated[ToolC
     with judging("cursor"):
         page = context.store.tool_calls(query.to_filter(), limit=query.limit, cursor=query.cursor)
     if not page.items and not query.cursor:
-        explain_nothing(context.store, query)
+        explain_nothing(context, query)
     return write(request, ToolCallPage(items=list(page.items), next_cursor=page.next_cursor))
 
 
@@ -100,7 +100,7 @@ def list_tools(request: Request, context: ContextOf, query: Annotated[ToolQuery,
     """How often each tool was called and failed, the most called first."""
     tools = context.store.tool_usage(query.to_filter())
     if not tools:
-        explain_nothing(context.store, query)
+        explain_nothing(context, query)
     return write(request, ToolsResponse(items=tools))
 
 
@@ -127,7 +127,7 @@ def list_files(request: Request, context: ContextOf, query: Annotated[TouchedFil
     """Files that were read or changed, the last touched first."""
     files = context.store.touched_files(query.to_filter(), limit=query.limit)
     if not files:
-        explain_nothing(context.store, query)
+        explain_nothing(context, query)
     return write(request, TouchedFiles(items=files))
 
 
