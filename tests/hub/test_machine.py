@@ -296,6 +296,60 @@ def shown_on(store: PostgresStore, session_id: str) -> list[str]:
     return [part.text for each in placed for part in each.message.parts if isinstance(part, TextPart)]
 
 
+@pytest.mark.parametrize("most", [1, 3000])
+def test_secrets_go_with_the_session_that_let_them_leave(
+    tmp_path: Path,
+    hub: HubProcess,
+    hub_store: PostgresStore,
+    place: tuple[HubProcess, str],
+    monkeypatch: pytest.MonkeyPatch,
+    most: int,
+) -> None:
+    """Also where the messages that another session shares come in several batches."""
+    monkeypatch.setattr(pusher, "MANY_MESSAGES", most)
+    box = Box(tmp_path, hub)
+    box.level("/home/ana/s2", "full")
+    first = log(box, "/home/ana/s1", "s1", f"the token is {SECRET}", "two", "three")
+    resume(box, first, "/home/ana/s2", "s2", "four", "five")
+    box.sync()
+    box.push()
+    assert SECRET in shown_on(hub_store, "claude-code:s1")[0]
+    with open_store(box.store_path) as store:
+        store.forget("claude-code:s2")
+    box.push()
+    assert ids(hub_store) == ["claude-code:s1"]
+    assert shown_on(hub_store, "claude-code:s1")[1:] == ["two", "three"]
+    assert SECRET.encode() not in dump(place[1])
+    assert box.push().batches == 0
+
+
+def test_secrets_that_a_machine_takes_back_are_shown_nowhere_until_another_has_sent_the_messages_again(
+    tmp_path: Path, hub: HubProcess, hub_store: PostgresStore, place: tuple[HubProcess, str]
+) -> None:
+    laptop, desktop = Box(tmp_path, hub), Box(tmp_path, hub, "desktop")
+    laptop.level("/", "full")
+    texts = ["hazel", f"the token is {SECRET}", "three"]
+    log(desktop, "/home/ana/s1", "s1", *texts)
+    first = log(laptop, "/home/ana/s1", "s1", *texts)
+    resume(laptop, first, "/home/ana/s2", "s2", "four")
+    first.unlink()
+    for box in (desktop, laptop):
+        box.sync()
+        box.push()
+    assert SECRET in shown_on(hub_store, "claude-code:s1")[1]
+    laptop.level("/", "none")
+    laptop.push()
+    assert ids(hub_store) == ["claude-code:s1"]
+    assert len(list(hub_store.messages("claude-code:s1"))) == 3
+    assert SECRET.encode() not in dump(place[1])
+    # Nothing is new on the other machine.
+    desktop.push()
+    said = shown_on(hub_store, "claude-code:s1")
+    assert (said[0], said[2]) == ("hazel", "three")
+    assert said[1].startswith("the token is [")
+    assert desktop.push().batches == 0
+
+
 def test_sessions_that_go_on_elsewhere_at_a_higher_level_are_whole(
     tmp_path: Path, hub: HubProcess, hub_store: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,7 +11,7 @@ import msgspec
 
 from turnlog.hub.people.secrets import PREFIXES, Secrets, digest
 from turnlog.hub.people.tables import HubTransaction, Row, Tables, announce, moment, now
-from turnlog.store.feed.taken_back import FEED
+from turnlog.store.feed.progress import FEED
 from turnlog.store.postgres.database import Database
 
 CODE_SECONDS: Final = 900

@@ -328,6 +328,13 @@ class _Reader:
             "SELECT DISTINCT session_key, kind FROM changes WHERE seq > ? AND seq <= ?", (first, last)
         ).fetchall()
         kinds = {kind for _, kind in changes}
+        # Said before the messages that stay of it come again: those of its number.
+        kinds |= {
+            kind
+            for (kind,) in connection.execute(
+                "SELECT kind FROM changes WHERE seq = ? AND kind = 'forgotten'", (batch.until.message_sequence,)
+            )
+        }
         keys = {key for key, _ in changes if key is not None}
         if "rebuilt" in kinds:
             keys |= {key for (key,) in connection.execute("SELECT key FROM sessions")}

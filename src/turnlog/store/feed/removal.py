@@ -17,7 +17,8 @@ from turnlog.store.feed.owners import SessionOwners
 from turnlog.store.feed.tables import FeedTables, in_chunks
 from turnlog.store.feed.taken_back import TakenBack
 from turnlog.store.feed.values import OF_SOURCE, TABLES, FeedBatch
-from turnlog.store.sqlite.forget import forget
+from turnlog.store.feed.withholding import withhold
+from turnlog.store.sqlite.forget import concerned, forget
 
 if TYPE_CHECKING:
     from turnlog.store.connection import Connection
@@ -77,6 +78,7 @@ class Removal:
         unknown: list[str] = []
         for session_id in self._with_copies(session_ids):
             if self._tables.has_session(session_id):
+                self._withhold(session_id)
                 forget(self._connection, session_id, self._user, kept_projects)
                 self.forgotten.append(session_id)
             else:
@@ -91,10 +93,15 @@ class Removal:
         gone: list[str] = []
         for session_id in (*session_ids, *outgrown):
             if self._tables.has_session(session_id):  # a subagent has gone with its parent
+                self._withhold(session_id)
                 gone += withdraw(self._connection, session_id, self._user, kept_projects)
                 if session_id not in outgrown:
                     self.withdrawn.append(session_id)
         self._taken_back.note(gone)
+
+    def _withhold(self, session_id: str) -> None:
+        if self._user:
+            withhold(self._connection, concerned(self._connection, session_id, self._user), self._store)
 
     def _bury(self, session_ids: Iterable[str]) -> None:
         """Keep sessions out that are not here, unless that is so already."""

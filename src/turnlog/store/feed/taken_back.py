@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from turnlog.errors import ConflictError
+from turnlog.store.feed.progress import FEED
 from turnlog.store.feed.tables import in_chunks
 
 if TYPE_CHECKING:
     from turnlog.store.connection import Connection
-
-FEED: Final = "feed of "
-"""What the name of the setting begins with that says how far a feed was taken; behind it is the feed's name."""
 
 
 class BeginAgainError(ConflictError):

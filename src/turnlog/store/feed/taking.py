@@ -23,9 +23,10 @@ from turnlog.store.feed.hidden_ids import HiddenIds
 from turnlog.store.feed.keys import Keys, find_names
 from turnlog.store.feed.moves import Moves, PlaceComparison
 from turnlog.store.feed.owners import Owner, SessionOwners, with_own_ids
+from turnlog.store.feed.progress import lock_progress, lock_setting, progress_of, save_progress
 from turnlog.store.feed.removal import Removal, without_messages, without_sources
 from turnlog.store.feed.tables import FeedTables, in_chunks
-from turnlog.store.feed.taken_back import FEED, TakenBack
+from turnlog.store.feed.taken_back import TakenBack
 from turnlog.store.feed.values import OF_SOURCE, TABLES, ArchivedBytes, FeedBatch, FeedPosition, Row
 from turnlog.store.frames import PLACE_COLUMNS, drop_bodies
 from turnlog.store.sqlite.forget import UNUSED_PROJECT
@@ -57,25 +58,6 @@ _LARGEST_BODY: Final = 256 << 20
 """Bytes of a decompressed body that is taken."""
 
 
-def position_of(connection: Connection, store: str) -> FeedPosition:
-    """How far the store with this id was taken."""
-    return progress_of(connection, store)[0]
-
-
-def progress_of(connection: Connection, store: str) -> tuple[FeedPosition, int]:
-    """How far the store with this id was taken, and in which generation."""
-    row = connection.execute("SELECT value FROM settings WHERE name = ?", (_setting(store),)).fetchone()
-    if row is None:
-        return FeedPosition(), 0
-    *position, generation = json.loads(row[0])[: len(FeedPosition._fields) + 1]
-    return FeedPosition(*position), generation
-
-
-def _progress(position: FeedPosition, generation: int, machine: str = "") -> str:
-    """As it is kept, with the machine whose store it is: what is kept of one that is removed goes by it."""
-    return json.dumps((*position, generation, machine))
-
-
 def take(
     connection: Connection,
     store: str,
@@ -97,8 +79,8 @@ def take(
     """
     if owner is not None and owner.user:
         # Two machines of one person may have the same new rows.
-        _lock(connection, f"pushes of {owner.user}", "")
-    _lock(connection, _setting(store), _progress(FeedPosition(), 0))
+        lock_setting(connection, f"pushes of {owner.user}", "")
+    lock_progress(connection, store)
     known, generation = progress_of(connection, store)
     if batch.generation < generation:
         raise ConflictError(f"the feed of {store} is in generation {generation}: {batch.generation} is over")
@@ -113,22 +95,8 @@ def take(
         raise ConflictError(f"the feed of {store} was taken up to {list(known)}: {list(batch.after)} does not follow")
     taking = _Taking(connection, batch, insert, owner, store, check_body, hidden)
     taking.run(wait_for_writers, begins=known == FeedPosition())
-    progress = _progress(batch.until, batch.generation, "" if owner is None else owner.machine)
-    connection.execute("UPDATE settings SET value = ? WHERE name = ?", (progress, _setting(store)))
+    save_progress(connection, store, batch.until, batch.generation, "" if owner is None else owner.machine)
     return Taken(True, taking.stored_as, tuple(taking.removal.forgotten), tuple(taking.removal.withdrawn))
-
-
-def begin_again(connection: Connection, store: str, owner: Owner) -> None:
-    """Take nothing of this store any more, unless its feed begins again. The caller owns the transaction."""
-    _, generation = progress_of(connection, store)
-    progress = _progress(FeedPosition(), generation + 1, owner.machine)
-    connection.execute("UPDATE settings SET value = ? WHERE name = ?", (progress, _setting(store)))
-
-
-def _lock(connection: Connection, name: str, first: str) -> None:
-    """Keep a row of the settings from others until the end of the transaction."""
-    connection.execute("INSERT OR IGNORE INTO settings (name, value) VALUES (?, ?)", (name, first))
-    connection.execute("UPDATE settings SET value = value WHERE name = ?", (name,))
 
 
 def _is_behind(position: FeedPosition, known: FeedPosition) -> bool:
@@ -148,10 +116,6 @@ def take_archived(connection: Connection, archived: Sequence[ArchivedBytes], ins
     )
     columns = ("source_key", "generation", "start", "length", "data")
     insert("archive", columns, [(key, *frame) for key, each in known for frame in each.frames])
-
-
-def _setting(store: str) -> str:
-    return f"{FEED}{store}"
 
 
 class _Taking:

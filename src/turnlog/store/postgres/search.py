@@ -22,9 +22,10 @@ import msgspec
 
 from turnlog.errors import SchemaTooNewError, StoreError
 from turnlog.store.connection import connect, write_transaction
+from turnlog.store.feed.progress import position_of
 from turnlog.store.feed.reading import archived_sizes, read_archived, read_batch
 from turnlog.store.feed.removal import withdraw
-from turnlog.store.feed.taking import position_of, take, take_archived
+from turnlog.store.feed.taking import take, take_archived
 from turnlog.store.feed.values import TABLES, FeedBatch, FeedPosition, Row
 from turnlog.store.keys import find_key
 from turnlog.store.postgres.refused_rows import Taken, what_can_be_taken

@@ -13,9 +13,10 @@ from turnlog.store.base import Store, check_arguments
 from turnlog.store.feed.hidden_ids import HiddenIds
 from turnlog.store.feed.long_texts import shorten_all
 from turnlog.store.feed.owners import NOBODY, Owner
+from turnlog.store.feed.progress import begin_again, position_of, progress_of
 from turnlog.store.feed.reading import archived_sizes
 from turnlog.store.feed.taken_back import BeginAgainError
-from turnlog.store.feed.taking import Taken, begin_again, position_of, progress_of, take
+from turnlog.store.feed.taking import Taken, take
 from turnlog.store.feed.values import ArchivedBytes, ArchivedSizes, FeedBatch, FeedPosition
 from turnlog.store.postgres import blobs, schema
 from turnlog.store.postgres.archives import take_sent
@@ -291,7 +292,7 @@ class PostgresStore(PostgresConnections, KeptFiles, SqliteStore):
                 return taken
         except BeginAgainError:
             with self._transaction() as connection:
-                begin_again(_for_queries(connection), store, owner)
+                begin_again(_for_queries(connection), store)
             raise
 
     def session_logs(self, session_id: str, to: Path) -> SessionLogs:

@@ -45,7 +45,7 @@ UNUSED_PROJECT: Final = (
 
 def plan_forgetting(connection: sqlite3.Connection, session_id: str, user: str = "") -> Forgetting:
     """What would be deleted, as `forget` does it. Raises NotFoundError for a session that is not stored."""
-    keys = _concerned(connection, session_id, user)
+    keys = concerned(connection, session_id, user)
     marks = ",".join("?" * len(keys))
     shared = connection.execute(
         f"SELECT s.agent || ':' || s.external_id, count(*) FROM memberships m JOIN memberships o"
@@ -130,7 +130,7 @@ def _forget_everywhere(
 ) -> Forgetting:
     with Indexer(store_path, search_path(store_path)) as indexer:
         with write_transaction(connection):
-            keys = _concerned(connection, session_id)
+            keys = concerned(connection, session_id)
             # From now on nobody else writes or indexes anything of it.
             _bury(connection, lineage.session_ids(connection, set(keys)), _now())
         # All sessions at once: messages that two of them share must not move from one to the other.
@@ -169,7 +169,7 @@ def forget(
             whatever their rows name. Their files have the user's id in front (`hub.sync.admission.placed`).
         kept_projects: Keys of projects that stay though no session may have them: sessions that come next do.
     """
-    keys = _concerned(connection, session_id, user)
+    keys = concerned(connection, session_id, user)
     settle_copies(connection, keys)
     plan = plan_forgetting(connection, session_id, user)
     marks = ",".join("?" * len(keys))
@@ -182,6 +182,7 @@ def forget(
         )
     ]
     messages, sources = _own_messages(connection, keys), _own_sources(connection, keys, user)
+    staying = _messages_of(connection, keys) - {*messages}
     # Read before their file is deleted: sessions that it named get another title below.
     titled = leaves_of(connection, sources)
     # Bodies that stay in other sessions may contain places in the archive of these files instead of the texts.
@@ -222,7 +223,14 @@ def forget(
         connection.execute("DELETE FROM runs WHERE session_id = ?", (forgotten,))
         connection.execute(f"DELETE FROM answers WHERE (session_id = ? OR log_id = ?){owned}", (forgotten,) * 2 + whose)
     _bury(connection, plan.session_ids, now)
-    connection.execute("INSERT INTO changes (kind, at) VALUES ('forgotten', ?)", (now,))
+    (number,) = connection.execute(
+        "INSERT INTO changes (kind, at) VALUES ('forgotten', ?) RETURNING seq", (now,)
+    ).fetchone()
+    # A hub shows a message at the highest level of its sessions, which may be a lower one now: it is sent again.
+    connection.execute(
+        "UPDATE messages SET changed_seq = ? WHERE key IN (SELECT value FROM json_each(?))",
+        (number, json.dumps(sorted(staying))),
+    )
     _bill_elsewhere(connection, others)
     return plan
 
@@ -239,8 +247,11 @@ def _now() -> int:
     return int(time.time() * 1000)
 
 
-def _concerned(connection: sqlite3.Connection, session_id: str, user: str = "") -> list[int]:
-    """The session, its subagents, and chats that it answered, which contain the same text; those of one user."""
+def concerned(connection: sqlite3.Connection, session_id: str, user: str = "") -> list[int]:
+    """Keys of what goes with a session: itself, its subagents, and chats that it answered, which contain the same text.
+
+    Those of one user, where several people have the store.
+    """
     keys = family(connection, session_key(connection, session_id))
     answered = connection.execute("SELECT DISTINCT session_id FROM answers WHERE log_id = ?", (session_id,)).fetchall()
     chats = [find_key(connection, chat_id) for (chat_id,) in answered]
@@ -264,6 +275,16 @@ def _name_parents(connection: sqlite3.Connection, message_keys: Iterable[int]) -
             " WHERE message_key = ?1 + 1 AND parent_id = ''",
             [(key,) for key in message_keys],
         )
+
+
+def _messages_of(connection: sqlite3.Connection, keys: list[int]) -> set[int]:
+    """Keys of messages that these sessions contain or contained."""
+    rows = connection.execute(
+        "SELECT message_key FROM memberships WHERE session_key IN (SELECT value FROM json_each(?1))"
+        " UNION SELECT message_key FROM superseded WHERE session_key IN (SELECT value FROM json_each(?1))",
+        (json.dumps(keys),),
+    )
+    return {key for (key,) in rows}
 
 
 def _own_messages(connection: sqlite3.Connection, keys: list[int]) -> list[int]:
