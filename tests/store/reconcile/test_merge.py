@@ -111,9 +111,11 @@ def test_the_first_record_decides_the_parent_and_the_turn() -> None:
 
 
 def test_records_are_in_file_order_once() -> None:
-    assert merge_records([(9, 1, "r"), (3, 1, None)], [(3, 1, None), (3, 1, 0)]) == (
+    assert merge_records([(9, 1, "r"), (3, 1, None)], [(3, 1, None), (9, 1, 10), (9, 1, 9), (3, 1, 0)]) == (
         (3, 1, None),
         (3, 1, 0),
+        (9, 1, 9),
+        (9, 1, 10),
         (9, 1, "r"),
     )
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from math import inf
 from typing import Any, cast
 
 import msgspec
@@ -293,8 +294,11 @@ def _place_in_file(placement: Placement) -> tuple[int, bool, str, str]:
     )
 
 
-def _record_order(record: RecordRef) -> tuple[int, int, str]:
-    return (record[0], record[1], "" if record[2] is None else str(record[2]))
+def _record_order(record: RecordRef) -> tuple[int, int, float, str]:
+    position, length, brought = record
+    if isinstance(brought, str):
+        return (position, length, inf, brought)
+    return (position, length, -1 if brought is None else brought, "")
 
 
 def _strength(fate: Fate) -> int:
