@@ -285,12 +285,12 @@ def _join_parts(one: Part, other: Part) -> Part:
     if isinstance(one, ToolCallPart) and isinstance(other, ToolCallPart):
         return _join_calls(one, other)
     if isinstance(one, TextPart | ReasoningPart) and isinstance(other, TextPart | ReasoningPart):
-        return _join_texts(one, other)
+        return join_texts(one, other)
     return min(one, other, key=lambda part: (part.id is None, part.id or "", encode(part)))
 
 
-def _join_texts(one: TextPart | ReasoningPart, other: TextPart | ReasoningPart) -> Part:
-    """Early streaming logs repeat a block with more text each time: the longest reading is the whole.
+def join_texts(one: TextPart | ReasoningPart, other: TextPart | ReasoningPart) -> TextPart | ReasoningPart:
+    """Two readings of one block. Snapshots of a stream have more text each time: the longest is the whole.
 
     What only the other knows (the signature of a thought) is kept.
     """

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import UNSET
 
 from turnlog.agents.claude_code import contents
+from turnlog.agents.claude_code.blocks import WrittenBlock
 from turnlog.agents.claude_code.contents import SUBAGENT_TOOLS
 from turnlog.agents.claude_code.fold_context import (
     ClaudeContext,
@@ -22,7 +23,6 @@ from turnlog.agents.claude_code.state import (
     ClaudeMessageDraft,
     ClaudePendingCall,
     ClaudePendingMessage,
-    text_key,
 )
 from turnlog.agents.claude_code.tool_results import add_server_result, settle_rejections
 from turnlog.agents.decoding import raw_at
@@ -41,11 +41,12 @@ def read_assistant(context: ClaudeContext, record: ClaudeRecord) -> None:
     context.note_text(record)
     session = context.session_of(record)
     message_id = message.id or record.uuid or context.position_id()
-    draft = context.drafts.get(message_id)
-    if draft is None:
-        draft = _begin_or_reopen(context, message_id, record, message, session)
+    place, begins_again = context.state.messages.get(message_id), False
+    if place is None:
+        place = _place_message(context, message_id, record, message, session)
     elif record.uuid is not None:
-        _continue_message(context, record, message_id, session)
+        begins_again = not _continue_message(context, record, message_id, session)
+    draft = context.reopen(message_id, place, session)
     if record.uuid is not None:
         draft.record_ids.append(record.uuid)
         if message_id == session.state.leaf:
@@ -60,19 +61,8 @@ def read_assistant(context: ClaudeContext, record: ClaudeRecord) -> None:
     draft.handed_over = carried is not None
     if carried is not None and carried.model is not None:
         draft.model = carried.model
-    _add_blocks(context, draft, record, message)
+    _add_blocks(context, draft, record, message, begins_again=begins_again)
     context.changes.counts.messages += 1
-
-
-def _begin_or_reopen(
-    context: ClaudeContext, message_id: str, record: ClaudeRecord, message: ApiMessage, session: SessionContext
-) -> ClaudeMessageDraft:
-    known = context.state.messages.get(message_id)
-    if known is None:
-        known = _place_message(context, message_id, record, message, session)
-    elif record.uuid is not None:
-        _continue_message(context, record, message_id, session)
-    return context.reopen(message_id, known, session)
 
 
 def _place_message(
@@ -109,16 +99,27 @@ def _add_opening(session: SessionContext) -> None:
             state.opening = ""
 
 
-def _continue_message(context: ClaudeContext, record: ClaudeRecord, message_id: str, session: SessionContext) -> None:
-    """Give a later record of a message its node: the message, or context injected since, if the record follows that."""
+def _continue_message(context: ClaudeContext, record: ClaudeRecord, message_id: str, session: SessionContext) -> bool:
+    """Give a later record of a message its node: the message, or context injected since, if the record follows that.
+
+    Return whether it follows one of them.
+    """
     node = context.parent_node(record, session)
     state = session.state
     follows_injected = node == state.leaf and state.anchor == message_id
     assert record.uuid is not None
     context.state.remember_record(record.uuid, node if follows_injected else message_id)
+    return follows_injected or node == message_id
 
 
-def _add_blocks(context: ClaudeContext, draft: ClaudeMessageDraft, record: ClaudeRecord, message: ApiMessage) -> None:
+def _add_blocks(
+    context: ClaudeContext,
+    draft: ClaudeMessageDraft,
+    record: ClaudeRecord,
+    message: ApiMessage,
+    *,
+    begins_again: bool,
+) -> None:
     content = message.content
     if isinstance(content, str):
         content = [ContentBlock(type="text", text=content)]
@@ -126,30 +127,48 @@ def _add_blocks(context: ClaudeContext, draft: ClaudeMessageDraft, record: Claud
     if not content:
         draft.records.append((context.position, context.length, None))
         return
-    for index, block in enumerate(content):
-        # `web_search_tool_result` and similar blocks are in the assistant message itself, not in a user record.
-        if block.tool_use_id is not None and block.type.endswith("tool_result"):
-            add_server_result(context, draft, record, block, index)
-            continue
-        number = _number_of(context, draft, record, block, index)
+    own = [(index, block) for index, block in enumerate(content) if block.tool_use_id is None or not _is_result(block)]
+    first = record.api_block_index
+    if first is not None:
+        numbers = [first + index for index, _ in own]
+    else:
+        is_open = message.stop_reason is None
+        written = [_written_block(context, block, index, is_open=is_open) for index, block in own]
+        numbers = draft.numbers_of(record, written, begins_again=begins_again)
+    # In the order that the store has them in.
+    for number in sorted({*numbers}) if len(numbers) > 1 else numbers:
         draft.records.append((context.position, context.length, number))
+    for (index, block), number in zip(own, numbers, strict=True):
         draft.add_part(number, _assistant_part(context, draft, record, block, number, index))
+    if len(own) < len(content):
+        for index, block in enumerate(content):
+            if _is_result(block):
+                add_server_result(context, draft, record, block, index)
 
 
-def _number_of(
-    context: ClaudeContext, draft: ClaudeMessageDraft, record: ClaudeRecord, block: ContentBlock, index: int
-) -> int:
-    """The block's number in its message: logged since 2.1.28x, else in the order of first appearance."""
-    if record.api_block_index is not None:
-        return record.api_block_index + index
-    # A block that is written again with more of its input keeps the id of its call.
+def _is_result(block: ContentBlock) -> bool:
+    # `web_search_tool_result` and similar blocks are in the assistant message itself, not in a user record.
+    return block.tool_use_id is not None and block.type.endswith("tool_result")
+
+
+def _written_block(context: ClaudeContext, block: ContentBlock, index: int, *, is_open: bool) -> WrittenBlock:
+    """What tells a block from others of its message.
+
+    Args:
+        context: The feed.
+        block: The block.
+        index: Its place in its record.
+        is_open: The record has no stop reason.
+    """
     if block.id is not None:
-        return draft.number_of("call", block.id, 0, "")
-    text = block.text or block.thinking or block.data or ""
-    # A thought of withheld text has only its signature: two of them differ in their JSON alone.
-    if not text and block.type != "text":
-        text = bytes(raw_at(context.json, "message", "content", index)).decode(errors="replace")
-    return draft.number_of(block.type, text_key(text), len(text), text)
+        return WrittenBlock("call", "", call_id=block.id)
+    if block.type == "text" and block.text is not None:
+        proof = msgspec.json.encode(block.citations).decode() if block.citations else None
+        return WrittenBlock("text", block.text, proof=proof, is_open=is_open)
+    if block.type == "thinking" and block.thinking is not None:
+        return WrittenBlock("thinking", block.thinking, proof=block.signature, is_open=is_open and not block.signature)
+    json = bytes(raw_at(context.json, "message", "content", index))
+    return WrittenBlock(block.type, json.decode(errors="replace"))
 
 
 def _assistant_part(

@@ -9,6 +9,7 @@ A draft collects the blocks, results and counts of an assistant message, and las
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from decimal import Decimal
 from functools import reduce
@@ -20,6 +21,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from turnlog.agents.changes import MessageChange, Placement, RecordRef
 from turnlog.agents.claude_code import contents
+from turnlog.agents.claude_code.blocks import BlockNumbers, SeenBlocks, WrittenBlock
 from turnlog.agents.claude_code.contents import TOOL_KINDS, usage_of
 from turnlog.agents.claude_code.records import ApiMessage, ApiUsage, ClaudeRecord
 from turnlog.agents.decoding import in_order_of_arrival, keep_newest, state_codec
@@ -32,14 +34,16 @@ from turnlog.model import (
     MessageError,
     Origin,
     Part,
+    ReasoningPart,
     StopReason,
+    TextPart,
     ToolCallPart,
     ToolKind,
     ToolResult,
     ToolState,
     Usage,
 )
-from turnlog.model.merge import copy_part_id, join_mappings, join_values
+from turnlog.model.merge import copy_part_id, join_mappings, join_texts, join_values
 from turnlog.model.parts import STATE_OF_STATUS, state_after
 from turnlog.model.usage import merge_usage
 
@@ -80,16 +84,6 @@ def record_of_node(node: str) -> str | None:
 # -- what is kept between two reads
 
 
-class SeenBlock(msgspec.Struct, array_like=True):
-    """A content block that was read: enough to recognise a later line that repeats or continues it."""
-
-    number: int
-    kind: str
-    length: int
-    key: int | str
-    """A call's id, or the checksum of a text."""
-
-
 class ClaudePendingMessage(msgspec.Struct, array_like=True):
     """An assistant message that later lines may continue, and its place in the session."""
 
@@ -97,7 +91,7 @@ class ClaudePendingMessage(msgspec.Struct, array_like=True):
     parent: str
     turn: int | None
     step: int | None
-    blocks: list[SeenBlock] = []
+    blocks: SeenBlocks = msgspec.field(default_factory=SeenBlocks)
     is_copy: bool = False
     """It is known by copies in another session's log, which may leave out blocks."""
 
@@ -272,6 +266,7 @@ class ClaudeMessageDraft:
     """What one feed has read of an assistant message. `pending` is its place, which outlives the feed."""
 
     __slots__ = (
+        "_numbers",
         "aborted",
         "completed_at",
         "copied_from",
@@ -302,6 +297,7 @@ class ClaudeMessageDraft:
         self.pending = pending_message
         self.fate = fate
         self.parts: dict[int, Part | ClaudeCallDraft] = {}
+        self._numbers: BlockNumbers | None = None
         self.records: list[RecordRef] = []
         self.record_ids: list[str] = []
         self.created_at: datetime | None = None
@@ -378,33 +374,22 @@ class ClaudeMessageDraft:
         counted = [usage_of(wire, final=final) for is_final, wire in self.usages if is_final is final]
         return reduce(merge_usage, counted, None)
 
-    def number_of(self, kind: str, key: int | str, length: int, text: str) -> int:
-        """The number of a block, in the order of first appearance.
-
-        Early streaming versions wrote a block again with more text each time. A block that repeats or continues a
-        known one has its number.
-        """
-        seen = self.pending.blocks
-        for block in seen:
-            if block.kind != kind:
-                continue
-            if block.key == key and block.length == length:
-                return block.number
-            if block.length < length and isinstance(block.key, int) and text_key(text[: block.length]) == block.key:
-                block.key, block.length = key, length
-                return block.number
-        number = seen[-1].number + 1 if seen else 0
-        seen.append(SeenBlock(number, kind, length, key))
-        return number
+    def numbers_of(self, record: ClaudeRecord, written: Sequence[WrittenBlock], *, begins_again: bool) -> list[int]:
+        """The numbers of a record's blocks. See `BlockNumbers`."""
+        if self._numbers is None:
+            self._numbers = BlockNumbers(self.pending.blocks)
+        return self._numbers.numbers_of(record.uuid, written, begins_again=begins_again)
 
     def part_id(self, number: int) -> str:
         """The id of the part with a number."""
         return copy_part_id(self.id, number) if self.pending.is_copy else f"{self.id}.{number}"
 
     def add_part(self, number: int, part: Part | ClaudeCallDraft) -> None:
-        """Set the part of a number. Where the part is there already, the longer text stays."""
+        """Set the part of a number. Two readings of one text are joined as the store joins those of two feeds."""
         known = self.parts.get(number)
-        if known is None or len(getattr(part, "text", "")) > len(getattr(known, "text", "")):
+        if isinstance(known, TextPart | ReasoningPart) and isinstance(part, type(known)):
+            self.parts[number] = join_texts(known, part)
+        elif known is None or len(getattr(part, "text", "")) > len(getattr(known, "text", "")):
             self.parts[number] = part
 
     def change(self) -> MessageChange:
@@ -520,15 +505,6 @@ class ClaudeCallDraft:
             started_at=self.started_at,
             results=tuple(results),
         )
-
-
-_COMPARED_CHARACTERS = 64
-"""Characters at either end of a text that its checksum covers."""
-
-
-def text_key(text: str) -> int:
-    """A checksum of both ends of a text. Together with the length it says whether two texts are the same block's."""
-    return crc32((text[:_COMPARED_CHARACTERS] + text[-_COMPARED_CHARACTERS:]).encode(errors="replace"))
 
 
 def _error_of(record: ClaudeRecord, message: ApiMessage) -> MessageError:
