@@ -29,6 +29,11 @@ def page_of(client: TestClient, path: str, status: int, title: str) -> str:
     return shown.text
 
 
+def test_a_long_list_of_kinds_is_not_read_to_its_end() -> None:
+    assert wants_page(["text/html," + "a/b," * 1_000_000 + "application/json"])
+    assert not wants_page(["a/b," * 1_000_000 + "text/html"])
+
+
 def test_errors_are_pages_for_people_and_json_for_programs(new_hub: Hub) -> None:
     olga, ben, nobody = new_hub.browser("Olga", "owner"), new_hub.browser("Ben"), new_hub.client()
     session = save_session(olga, "a", "a hat")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import quote
 
 import httpx2
 import pytest
@@ -89,6 +90,34 @@ def test_whoever_was_refused_at_the_provider_can_try_again(
         page.get_by_role("link", name="Sign in with Shop").click()
         expect(page.get_by_role("alert").first).to_contain_text("does not answer")
     assert errors == []
+
+
+@pytest.mark.parametrize(
+    ("to", "path"),
+    [
+        ("/usage?by=day", "/usage?by=day"),
+        ("//evil.example/", "/"),
+        ("/\t/evil.example/", "/"),
+        ("/\\evil.example/", "/"),
+        ("https://evil.example/", "/"),
+        ("javascript:alert(1)", "/"),
+        ("//", "/"),
+    ],
+)
+def test_who_signs_in_stays_on_the_hub(
+    databases: PostgresDatabases, tmp_path: Path, browser: Browser, to: str, path: str
+) -> None:
+    asked: list[str] = []
+    with hub(databases, tmp_path) as found, listening(found) as base:
+        page = browser.new_page()
+        page.route("**/*", lambda route: (asked.append(route.request.url), route.continue_()))
+        page.route("**/hub/v1/sign-in", lambda route: route.fulfill(json={}))
+        # What is there is another matter: nobody has signed in.
+        page.route(f"{base}{path}", lambda route: route.fulfill(body="here"))
+        page.goto(f"{base}/sign-in?to={quote(to, safe='')}#code=abc")
+        page.wait_for_url(f"{base}{path}")
+        page.close()
+    assert all(each.startswith(base) for each in asked)
 
 
 def test_people_join_connect_and_share_in_the_browser(

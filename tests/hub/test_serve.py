@@ -11,8 +11,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx2
 import psycopg
@@ -82,6 +83,7 @@ def served(folder: Path) -> Generator[Served]:
 def test_a_hub_starts_with_nothing_and_ends_whole(folder: Path) -> None:
     with served(folder) as found:
         code = found.line().strip().partition("#code=")[2]
+        assert_a_long_head_is_refused(found.address)
         with httpx2.Client(base_url=found.address) as client:
             body = {"code": code, "name": "Ana"}
             assert client.post("/hub/v1/invitations/accept", json=body).json()["role"] == "owner"
@@ -143,6 +145,18 @@ def test_a_hub_starts_with_nothing_and_ends_whole(folder: Path) -> None:
             assert seen(client, 200) == {"status": "ok"}
         found.process.send_signal(signal.SIGTERM)
         assert found.process.wait(20) == 0
+
+
+def assert_a_long_head_is_refused(address: str) -> None:
+    """To read it would keep everybody else waiting."""
+    at = urlsplit(address)
+    assert at.hostname is not None
+    with socket.create_connection((at.hostname, at.port), timeout=20) as connection:
+        with suppress(OSError):  # it closes before it has read all
+            connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\nAccept: " + b"a," * 500_000 + b"\r\n\r\n")
+        with suppress(OSError):
+            assert connection.recv(100).startswith(b"HTTP/1.1 431 ")
+    assert httpx2.get(f"{address}healthz").status_code == 200
 
 
 def seen(client: httpx2.Client, status: int) -> object:

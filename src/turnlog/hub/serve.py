@@ -28,6 +28,7 @@ from turnlog.hub.people.registry import People
 from turnlog.hub.settings import HubSettings
 from turnlog.platforms.processes import ProcessIdentity, is_alive, this_process
 from turnlog.server.addresses import bind, page_address
+from turnlog.server.connections import BoundedConnection
 from turnlog.store.postgres import visibility
 from turnlog.store.postgres.connection import connect
 from turnlog.store.postgres.database import Database
@@ -129,6 +130,7 @@ def serve(settings: HubSettings, announce: Callable[[str, str | None], None]) ->
 
         config = uvicorn.Config(
             app,
+            http=BoundedConnection,
             log_config=None,
             access_log=False,
             server_header=False,

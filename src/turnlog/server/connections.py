@@ -40,16 +40,64 @@ MOST_PIPELINED = 16
 """Requests that a connection may send before the first of them is answered."""
 
 
-class Connection(HttpToolsProtocol):
-    """One connection of a client."""
+class BoundedConnection(HttpToolsProtocol):
+    """A connection whose requests have heads of a bounded size, and of which not many wait."""
+
+    _unread = 0
+    """Bytes since the parser last got to the end of something."""
+
+    def data_received(self, data: bytes) -> None:
+        """Read on; uvicorn calls it."""
+        self._unread += len(data)
+        super().data_received(data)
+        if self._unread > MOST_HEAD_BYTES and not self.transport.is_closing():
+            self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
+
+    def on_message_begin(self) -> None:
+        """A request begins."""
+        if len(self.pipeline) >= MOST_PIPELINED:
+            raise ValueError("too many requests at once")  # the parser stops, and uvicorn answers 400
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        """The head is whole."""
+        self._unread = 0
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """A piece of the body."""
+        self._unread = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """The request is whole."""
+        self._unread = 0
+        super().on_message_complete()
+
+    @property
+    def _has_head(self) -> bool:
+        """Whether there is a request that is not answered."""
+        cycle = cast(RequestResponseCycle | None, self.cycle)
+        return cycle is not None and not cycle.response_complete
+
+    def _refuse(self, status: HTTPStatus) -> None:
+        """Answer without the application, as far as an answer is due, and close."""
+        is_due = not self._has_head or not self.cycle.response_started
+        if is_due and (self._unread or self._has_head or status is HTTPStatus.SERVICE_UNAVAILABLE):
+            more = "Retry-After: 1\r\n" if status is HTTPStatus.SERVICE_UNAVAILABLE else ""
+            line = f"HTTP/1.1 {status.value} {status.phrase}\r\n"
+            self.transport.write(f"{line}Content-Length: 0\r\n{more}Connection: close\r\n\r\n".encode())
+        self.transport.close()
+
+
+class Connection(BoundedConnection):
+    """One connection of a client of `serve`: also bounded in time, and one of a bounded number."""
 
     _peer: Peer
     _last_received: float
     """When it last sent anything."""
     _waits_since: float
     """Since when the rest of a request is awaited: its head, then its body."""
-    _unread = 0
-    """Bytes since the parser last got to the end of something."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin; uvicorn calls it."""
@@ -65,33 +113,17 @@ class Connection(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         """Read on."""
         self._last_received = self.loop.time()
-        self._unread += len(data)
         super().data_received(data)
-        if self._unread > MOST_HEAD_BYTES and not self.transport.is_closing():
-            self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
 
     def on_message_begin(self) -> None:
         """A request begins."""
-        if len(self.pipeline) >= MOST_PIPELINED:
-            raise ValueError("too many requests at once")  # the parser stops, and uvicorn answers 400
         super().on_message_begin()
         cast(dict[str, Any], self.scope)[PEER] = self._peer
 
     def on_headers_complete(self) -> None:
         """The head is whole."""
-        self._unread = 0
         self._waits_since = self.loop.time()
         super().on_headers_complete()
-
-    def on_body(self, body: bytes) -> None:
-        """A piece of the body."""
-        self._unread = 0
-        super().on_body(body)
-
-    def on_message_complete(self) -> None:
-        """The request is whole."""
-        self._unread = 0
-        super().on_message_complete()
 
     def on_response_complete(self) -> None:
         """The next request may come."""
@@ -107,12 +139,6 @@ class Connection(HttpToolsProtocol):
         seconds = BODY_SECONDS if self._has_head else HEAD_SECONDS
         if self.loop.time() - self._waits_since > seconds:
             self._refuse(HTTPStatus.REQUEST_TIMEOUT)
-
-    @property
-    def _has_head(self) -> bool:
-        """Whether there is a request that is not answered."""
-        cycle = cast(RequestResponseCycle | None, self.cycle)
-        return cycle is not None and not cycle.response_complete
 
     @property
     def _is_answering(self) -> bool:
@@ -136,15 +162,6 @@ class Connection(HttpToolsProtocol):
         # Not only when the transport is gone, later: who comes meanwhile must not find it here.
         self.connections.discard(last)
         last.transport.abort()
-
-    def _refuse(self, status: HTTPStatus) -> None:
-        """Answer without the application, as far as an answer is due, and close."""
-        is_due = not self._has_head or not self.cycle.response_started
-        if is_due and (self._unread or self._has_head or status is HTTPStatus.SERVICE_UNAVAILABLE):
-            more = "Retry-After: 1\r\n" if status is HTTPStatus.SERVICE_UNAVAILABLE else ""
-            line = f"HTTP/1.1 {status.value} {status.phrase}\r\n"
-            self.transport.write(f"{line}Content-Length: 0\r\n{more}Connection: close\r\n\r\n".encode())
-        self.transport.close()
 
 
 def close_late(connections: Iterable[object]) -> None:

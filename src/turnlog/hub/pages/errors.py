@@ -55,7 +55,8 @@ def wants_page(accept: Sequence[str]) -> bool:
 
     HTML has to be named. Where both are wanted as much, it is the one that is named first.
     """
-    wanted = {kind: quality for kind, quality in map(_quality, ",".join(accept).lower().split(","))}
+    items = ",".join(accept).lower().split(",")[:_MOST_KINDS]
+    wanted = {kind: quality for kind, quality in map(_quality, items)}
     html_quality = wanted.get("text/html", 0.0)
     json_quality = next((wanted[kind] for kind in _JSON if kind in wanted), 0.0)
     if not html_quality or html_quality != json_quality:
@@ -63,6 +64,9 @@ def wants_page(accept: Sequence[str]) -> bool:
     named = [kind for kind in wanted if kind in ("text/html", "application/json")]
     return named[0] == "text/html"
 
+
+_MOST_KINDS: Final = 32
+"""Kinds of content in `Accept` that are looked at. Browsers name fewer than ten."""
 
 _JSON: Final = ("application/json", "application/*", "*/*")
 """What may name JSON, the most exact first."""

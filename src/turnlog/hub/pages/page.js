@@ -108,10 +108,20 @@ const REASONS = {
   away: "You were not signed in: where you sign in does not answer. Try again in a moment.",
 };
 
+/** The address on this hub that somebody wanted to see. */
+function wanted() {
+  try {
+    const to = new URL(new URLSearchParams(location.search).get("to") ?? "/", location.origin);
+    return to.origin === location.origin ? to.href : "/";
+  } catch {
+    return "/";
+  }
+}
+
 async function signIn() {
   const redeem = async ({ code }) => {
     await ask("POST", "/hub/v1/sign-in", { code: /code=([\w-]+)$/.exec(code.trim())?.[1] ?? code.trim() });
-    location.assign(new URLSearchParams(location.search).get("to")?.match(/^\/(?!\/)[^\\]*$/)?.[0] ?? "/");
+    location.assign(wanted());
   };
   if (secret) {
     show("Signing in", text("One moment."));
