@@ -746,6 +746,30 @@ def test_the_files_of_a_session_that_is_forgotten_at_metrics_stay_away_too(
     assert b"s1.jsonl" not in said
 
 
+def test_the_file_of_a_new_subagent_of_a_forgotten_session_does_not_stay(
+    tmp_path: Path,
+    hub: HubProcess,
+    hub_store: PostgresStore,
+    place: tuple[HubProcess, str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It comes with the first batch, and whose it is with a later one."""
+    monkeypatch.setattr(pusher, "MANY_MESSAGES", 1)
+    laptop, desktop = copies_at(tmp_path, hub, laptop="full", desktop="full")
+    with open_store(laptop.store_path) as store:
+        store.forget("claude-code:s1")
+    laptop.push()
+    log(desktop, "/home/ana/s0", "s0", "hazel", "two")
+    desktop.sync()
+    subagent(desktop, "/home/ana/app", "s1", "a0")
+    desktop.sync()
+    desktop.push()
+    assert ids(hub_store) == ["claude-code:s0"]
+    with psycopg.connect(place[1]) as connection:
+        paths = connection.execute("SELECT path FROM turnlog.sources").fetchall()
+    assert [Path(path).name for (path,) in paths] == ["s0.jsonl"]
+
+
 def test_numbers_that_are_forgotten_leave_what_another_machine_sends_whole(
     tmp_path: Path, hub: HubProcess, hub_store: PostgresStore
 ) -> None:

@@ -162,10 +162,11 @@ class Removal:
         return found
 
 
-def without_sources(batch: FeedBatch, keys: Keys, forgotten: set[str]) -> FeedBatch:
+def without_sources(connection: Connection, batch: FeedBatch, keys: Keys, forgotten: set[str]) -> FeedBatch:
     """The batch without files of forgotten sessions alone: with their row, their bytes would be taken.
 
-    `keys` has those of the sessions that are written.
+    They may be here from a batch that did not say whose they are, as that of a new subagent: then they go. `keys` has
+    those of the sessions that are written.
     """
     if not forgotten:
         return batch
@@ -185,6 +186,13 @@ def without_sources(batch: FeedBatch, keys: Keys, forgotten: set[str]) -> FeedBa
     if not out:
         return batch
     rows, names = dict(rows), {**batch.names}
+    for chunk in in_chunks(sorted(names["sources"][key][0] for key in out)):
+        connection.execute(
+            "DELETE FROM sources WHERE path IN (SELECT value FROM json_each(?))"
+            " AND NOT EXISTS (SELECT 1 FROM memberships m WHERE m.source_key = sources.key)"
+            " AND NOT EXISTS (SELECT 1 FROM streams t WHERE t.source_key = sources.key)",
+            (chunk,),
+        )
     names["sources"] = {key: name for key, name in names.get("sources", {}).items() if key not in out}
     for table, key in (("sources", "key"), *((table, "source_key") for table in OF_SOURCE)):
         at = TABLES[table].index(key)

@@ -175,7 +175,7 @@ class _Taking:
         gone = self.removal.run(self._batch, named, wait_for_writers)
         self._left_out = gone | self._forks.outdated
         self._find_keys("sessions", "SELECT max(key) FROM sessions", self._left_out)
-        self._batch = without_sources(self._batch, self._keys, gone)
+        self._batch = without_sources(self._connection, self._batch, self._keys, gone)
         self._save_sources()
         self._batch = without_messages(self._batch, self._keys)
         self._find_keys("messages", "SELECT seq FROM sqlite_sequence WHERE name = 'messages'", set())
