@@ -721,6 +721,41 @@ def test_no_word_remains_of_what_came_again_in_pieces(
     assert [word for word in (*words["s1"], *words["s2"]) if word in said] == []
 
 
+def test_nothing_is_away_while_all_comes_again_in_pieces(
+    tmp_path: Path,
+    hub: HubProcess,
+    hub_store: PostgresStore,
+    place: tuple[HubProcess, str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A push may be killed between two batches. Messages keep their keys, too."""
+    monkeypatch.setattr(pusher, "MANY_MESSAGES", 1)
+    box, words = Box(tmp_path, hub), {"s1": ["hazel", "willow"], "s2": ["elm", "oak"]}
+    box.level("/", "full")
+    for session, word in (("s1", ""), ("s2", ""), ("s1", "poplar"), ("s2", "beech"), ("s1", "maple")):
+        words[session] += [word] if word else []
+        log(box, f"/home/ana/{session}", session, *words[session])
+        box.sync()
+    box.push()
+    seen: list[tuple[list[list[str]], list[tuple[int]]]] = []
+    push = HubClient.push
+
+    def look(self: HubClient, store: str, packed: bytes) -> client.Accepted:
+        accepted = push(self, store, packed)
+        with psycopg.connect(place[1]) as connection:
+            keys = connection.execute("SELECT key FROM turnlog.messages ORDER BY key").fetchall()
+        seen.append(([shown_on(hub_store, f"claude-code:{session}") for session in words], keys))
+        return accepted
+
+    monkeypatch.setattr(HubClient, "push", look)
+    with MachineState(box.store_path) as state:
+        state.generation += 1
+    box.push()
+    assert len(seen) == 7
+    assert seen == [seen[0]] * 7
+    assert seen[0][0] == [*words.values()]
+
+
 def test_the_files_of_a_session_that_is_forgotten_at_metrics_stay_away_too(
     tmp_path: Path,
     hub: HubProcess,

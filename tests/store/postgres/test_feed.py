@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from random import Random
 
+import msgspec
 import pytest
 
 from support.postgres_stores import PostgresDatabases, push
@@ -16,7 +17,7 @@ from turnlog.store import open_store
 from turnlog.store.base import SessionFilter
 from turnlog.store.connection import connect
 from turnlog.store.feed import taking
-from turnlog.store.feed.reading import read_batch
+from turnlog.store.feed.reading import read_batch, read_messages
 from turnlog.store.feed.values import TABLES, FeedPosition
 from turnlog.store.postgres.store import PostgresStore
 
@@ -70,6 +71,37 @@ def test_a_batch_does_not_follow_a_gap(store: PostgresStore, tmp_path: Path) -> 
         with pytest.raises(ConflictError, match="does not follow"):
             store.take("another", second)
         assert store.take("another", first).is_new
+
+
+def test_no_word_remains_of_a_message_that_no_session_has_any_more(store: PostgresStore, tmp_path: Path) -> None:
+    with ToyStore(tmp_path) as toy:
+        toy.add("s.log", *[PROMPT % (n, n) for n in range(3)])
+        [batch] = push(toy.path, store)
+    [*_, last] = sorted(batch.bodies)
+    rows = dict(batch.rows)
+    for table, at in (("messages", 0), ("parts", 0), ("memberships", 2)):
+        rows[table] = [row for row in rows[table] if row[at] != last]
+    bodies = {key: body for key, body in batch.bodies.items() if key != last}
+    names = {key: name for key, name in batch.names["messages"].items() if key != last}
+    names_of = {**batch.names, "messages": names}
+    store.take("laptop", msgspec.structs.replace(batch, rows=rows, bodies=bodies, names=names_of, generation=1))
+    assert [placed.message.id for placed in store.messages("toy:s")] == ["u0", "u1"]
+    with store.reading() as connection:
+        assert connection.execute("SELECT count(*) FROM frames").fetchone() == (2,)
+
+
+def test_messages_that_come_again_complete_no_session(tmp_path: Path) -> None:
+    """They come before the batch at their position, which does."""
+    with ToyStore(tmp_path) as toy:
+        toy.add("s.log", *[PROMPT % (n, n) for n in range(2)])
+        toy.add("t.log", PROMPT % (2, 2))
+        first = read_batch(toy.connection, FeedPosition(), most_messages=2)
+        assert first is not None
+        assert first.complete == []
+        assert read_messages(toy.connection, first.until, [*first.bodies]).complete == []
+        last = read_batch(toy.connection, first.until, most_messages=2)
+        assert last is not None
+        assert len(last.complete) == 2
 
 
 def test_a_batch_survives_the_wire(store: PostgresStore, tmp_path: Path) -> None:

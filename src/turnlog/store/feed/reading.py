@@ -100,6 +100,11 @@ def read_messages(
     return batch
 
 
+def _goes_on(batch: FeedBatch) -> bool:
+    """Whether the batch before had more, so that sessions may have waited for messages of this one."""
+    return batch.after.sequence < batch.after.message_sequence and batch.after != batch.until
+
+
 class Shared(NamedTuple):
     """Where messages of a batch are that were read before it, and that several sessions have."""
 
@@ -116,14 +121,16 @@ def shared_messages(connection: Connection, batch: FeedBatch) -> Shared:
     placed = [row for table in ("memberships", "superseded") for row in batch.rows.get(table, ())]
     wanted = sorted({row[2] for row in placed if row[0] in sharing} - read)
     found = Shared([], {})
+    waited = {*batch.complete} if _goes_on(batch) else set[int]()
     for chunk in _chunks(wanted):
-        # What is superseded was read when it became that.
+        # What is superseded was read when it became that, and a message with the places that it had at its last change.
         found.places.extend(
-            (message, session, changed > batch.after.sequence)
-            for message, session, changed in connection.execute(
-                "SELECT message_key, session_key, changed_seq FROM memberships"
-                " WHERE message_key IN (SELECT value FROM json_each(?1)) UNION ALL"
-                " SELECT message_key, session_key, 0 FROM superseded"
+            (message, session, changed > read and (changed > batch.after.sequence or session in waited))
+            for message, session, changed, read in connection.execute(
+                "SELECT s.message_key, s.session_key, s.changed_seq, m.changed_seq FROM memberships s"
+                " JOIN messages m ON m.key = s.message_key"
+                " WHERE s.message_key IN (SELECT value FROM json_each(?1)) UNION ALL"
+                " SELECT message_key, session_key, 0, 0 FROM superseded"
                 " WHERE message_key IN (SELECT value FROM json_each(?1))",
                 (chunk,),
             )
@@ -343,9 +350,12 @@ class _Reader:
             batch.remaining = [
                 row[0] for row in connection.execute("SELECT agent || ':' || external_id FROM sessions ORDER BY 1")
             ]
+        if _goes_on(batch):
+            # They may have waited for these messages.
+            keys |= {row[0] for table in ("memberships", "superseded") for row in batch.rows[table]}
         known = {row[0] for row in self._where("sessions", "key", sorted(keys), columns=("key",))}
         batch.complete = sorted(known)
-        is_all = "rebuilt" in kinds or not first or last - first > LONGEST_MEMORY
+        is_all = "rebuilt" in kinds or not first or last - first > LONGEST_MEMORY or _goes_on(batch)
         left = connection.execute("SELECT DISTINCT session_key FROM gone WHERE seq > ? AND seq <= ?", (first, last))
         batch.whole = batch.complete if is_all else sorted(known & {key for (key,) in left})
         self._read_places()
@@ -365,9 +375,12 @@ class _Reader:
         places = self._places("memberships", "session_key", batch.complete)
         replaced = self._places("superseded", "session_key", batch.complete)
         later = self._later({row[2] for row in (*places, *replaced)})
-        self._add("memberships", [row for row in places if row[2] not in later and (row[0], row[2]) not in known])
+        waiting = {row[0] for row in (*places, *replaced) if row[2] in later}
+        batch.complete = [key for key in batch.complete if key not in waiting]
+        batch.whole = [key for key in batch.whole if key not in waiting]
+        self._add("memberships", [row for row in places if row[0] not in waiting and (row[0], row[2]) not in known])
         there = {(row[0], row[2]) for row in batch.rows["superseded"]}
-        self._add("superseded", [row for row in replaced if row[2] not in later and (row[0], row[2]) not in there])
+        self._add("superseded", [row for row in replaced if row[0] not in waiting and (row[0], row[2]) not in there])
         messages = sorted({row[2] for row in batch.rows["memberships"]})
         batch.billed = dict(self._where("messages", "key", messages, columns=("key", "billed_key")))
         self._named["sessions"] |= {key for key in batch.billed.values() if key is not None}

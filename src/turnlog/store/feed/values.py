@@ -150,8 +150,8 @@ class FeedBatch(msgspec.Struct):
     bodies: dict[int, bytes] = {}
     """Key of a message -> its body, a zstd frame."""
     complete: list[int] = []
-    """Sessions all of whose changes up to `until` are here or were before. Of them there are all places of messages up
-    to `until`: others are gone."""
+    """Sessions all of whose changes up to `until` are here or were before. Of them there are all places: others are
+    gone. One of which messages come later is complete in the batch that has the last of them."""
     whole: list[int] = []
     """Sessions of `complete` of which there are all events: others are gone."""
     billed: dict[int, int | None] = {}
