@@ -7,6 +7,7 @@ resumes a session. These are pure functions over what folds return and the store
 
 from __future__ import annotations
 
+import json
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Sequence, Set
@@ -59,6 +60,8 @@ class _Pairs:
         for part in now:
             if key := part_key(part):
                 self.in_place[key].append(part)
+        self._calls = dict[PartKey, dict[tuple[str, str], list[Part]]]()
+        """Calls of one id, by what they asked for."""
         # Merging makes one of them.
         self.moved.update(key for key, parts in self.in_place.items() if len(parts) > 1)
         self._free = {id(part): part for part in now}
@@ -93,9 +96,25 @@ class _Pairs:
         return found.pop() if found and not isinstance(part, ToolCallPart) else None
 
     def _grown_in_place(self, part: Part) -> Part | None:
+        return next((now for now in self._at_its_place(part) if id(now) in self._free and _keeps(part, now)), None)
+
+    def _at_its_place(self, part: Part) -> Sequence[Part]:
+        """Parts of now that may be this one, by its key and, of calls of one id, by what they ask for."""
         key = part_key(part)
         found = self.in_place.get(key, ()) if key else ()
-        return next((now for now in found if id(now) in self._free and _keeps(part, now)), None)
+        if (
+            key is None
+            or len(found) < 2
+            or not isinstance(part, ToolCallPart)
+            or part.state is ToolState.INPUT_STREAMING
+        ):
+            return found
+        if key not in self._calls:
+            asked = self._calls[key] = defaultdict(list)
+            for call in found:
+                if isinstance(call, ToolCallPart):
+                    asked[_request(call)].append(call)
+        return self._calls[key].get(_request(part), ())
 
     def _grown_elsewhere(self, part: Part) -> Part | None:
         if not isinstance(part, TextPart | ReasoningPart):
@@ -206,6 +225,11 @@ def _keeps_call(call: ToolCallPart, other: ToolCallPart) -> bool:
     before, now = _final(call), _final(other)
     # A call without any result in the new file does not contradict the stored one: it leaves the result out.
     return not now or all(any(_keeps_result(result, later) for later in now) for result in before)
+
+
+def _request(call: ToolCallPart) -> tuple[str, str]:
+    """What a call asks for, whatever order its input is in."""
+    return call.tool_name, json.dumps(call.input_value(), sort_keys=True)
 
 
 def _final(call: ToolCallPart) -> list[ToolResult]:
