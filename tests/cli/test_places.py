@@ -77,6 +77,18 @@ def test_without_a_store_agents_are_listed_with_the_places_of_their_logs(run: Co
     assert max(map(len, lines)) < 250
 
 
+def test_an_agent_that_logs_into_projects_is_looked_for_there(run: Command, home: Path) -> None:
+    """R-S41: nothing is in `~/.aider` unless somebody puts it there."""
+    (line,) = [line for line in run("agents").stdout.splitlines() if line.startswith("aider ")]
+    assert line.endswith("in your projects: name their folders in TURNLOG_AIDER_DIR")
+    (home / ".aider").mkdir()
+    (home / ".aider" / ".aider.chat.history.md").write_text(
+        "\n# aider chat started at 2026-11-21 10:00:00\n\n#### Hi\n"
+    )
+    (line,) = [line for line in run("agents").stdout.splitlines() if line.startswith("aider ")]
+    assert line.endswith(str(home / ".aider"))
+
+
 def test_on_a_terminal_an_agent_that_is_not_here_has_one_place(home: Path) -> None:
     """Editors have dozens of places, of every system."""
     code, written = on_terminal("agents", columns=100)

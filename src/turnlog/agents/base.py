@@ -248,6 +248,8 @@ class Agent(ABC):
     """A folder counts as a home if it contains one of these, also as a symbolic link."""
     command: CommandForm | None = None
     """The form of its command line, and how to resume a session; None if `turnlog run` cannot recognise it."""
+    where: str | None = None
+    """What `turnlog agents` says in place of a missing home, if the agent itself writes elsewhere."""
     turn_markers: Mapping[str, TurnMarker] = {}
     """Kinds of events (`RunMetadataEvent`, `RecordEvent`) in its logs that begin or end turns."""
     hooks: HookSettings | None = None

@@ -28,6 +28,8 @@ def agents(as_json: bool, store_path: Path) -> None:
 
     Records of unknown kinds are stored unchanged; `turnlog doctor --report` lists them.
     """
+    from turnlog.agents import agents as registered_agents
+
     items = _items(store_path)
     if as_json:
         document: AgentsDocument = {"items": items}
@@ -41,6 +43,7 @@ def agents(as_json: bool, store_path: Path) -> None:
         Column("Unknown kinds", right=True),
         Column("Homes", can_shrink=True, is_path=True),
     )
+    elsewhere = {agent.name: agent.where for agent in registered_agents()}
     rows = [
         (
             item["agent"],
@@ -48,7 +51,7 @@ def agents(as_json: bool, store_path: Path) -> None:
             formatting.count(item["subagents"]),
             _span([each.version for each in item["versions"]]),
             formatting.count(len(item["unknown_kinds"])),
-            ", ".join(item["roots"]) or _missing(item["home_folders"]),
+            ", ".join(item["roots"]) or elsewhere.get(item["agent"]) or _missing(item["home_folders"]),
         )
         for item in items
     ]

@@ -42,6 +42,7 @@ class Aider(Agent):
     parser_version = 2
     homes = BUILT_IN[NAME].homes
     command = _COMMAND
+    where = "in your projects: name their folders in TURNLOG_AIDER_DIR"
 
     def roots(self) -> Sequence[Path]:
         """The folders that hold a history, or in which a folder does. No others are searched."""
