@@ -33,6 +33,7 @@ from turnlog.agents.files import Version, holds_folder
 
 if TYPE_CHECKING:
     from turnlog.agents.changes import Changes
+    from turnlog.model import Session
 
 
 class SourceKind(StrEnum):
@@ -307,6 +308,11 @@ class Agent(ABC):
         """
         del source
         return False
+
+    def resumes(self, session: Session) -> bool:
+        """Whether its program knows a session, so that `command` can resume it."""
+        del session
+        return True
 
     @abstractmethod
     def structured_result(self, record: bytes, tool_call_id: str) -> msgspec.Raw | None:

@@ -102,13 +102,10 @@ def folder_problem(session: Session) -> str | None:
     return f"the folder of the session is gone: {one_line(session.cwd)}; {hint}"
 
 
-@cache
 def _takes_sessions(name: str) -> bool:
     """Whether sessions can be handed to an agent; not to one that is not installed."""
-    try:
-        return agents.agent(name).handoff is not None
-    except TurnlogError:
-        return False
+    agent = _agent(name)
+    return agent is not None and agent.handoff is not None
 
 
 def _what_is_missing(store: Store, session: Session, agent: Agent) -> tuple[Path | None, list[Path]]:
@@ -145,13 +142,20 @@ def _form_of(session: Session) -> CommandForm | None:
     """How its agent goes on with it; a subagent's session goes on only within its parent's."""
     if is_subagent(session):
         return None
-    return _command_form(session.agent)
+    agent = _agent(session.agent)
+    return None if agent is not None and not agent.resumes(session) else _command_form(session.agent)
+
+
+def _command_form(name: str) -> CommandForm | None:
+    """How the agent's command line is read; None for one that is not installed, or has none that is known."""
+    agent = _agent(name)
+    return None if agent is None else agent.command
 
 
 @cache
-def _command_form(name: str) -> CommandForm | None:
-    """How the agent's command line is read; None for one that is not installed, or has none that is known."""
+def _agent(name: str) -> Agent | None:
+    """The agent; None if it is not installed."""
     try:
-        return agents.agent(name).command
+        return agents.agent(name)
     except TurnlogError:
         return None

@@ -34,6 +34,7 @@ from turnlog.model import (
     TextPart,
     ToolCallPart,
 )
+from turnlog.runs.resuming import resume_of
 from turnlog.store import open_store
 from turnlog.store.base import SessionFilter, Store
 from turnlog.store.session_state import session_state
@@ -183,6 +184,16 @@ def test_credentials_in_the_database_are_not_read(root: Path, database: Path) ->
 
 
 # -- chats of the terminal
+
+
+def test_only_a_chat_of_the_terminal_has_a_command_to_resume_it(root: Path, database: Path) -> None:
+    """R-S52: `cursor-agent` knows no conversation of the editor."""
+    write_home(CASES / "chat", root)
+    write_home(CASES / "editor", root)
+    read(database, root)
+    with open_store(database) as store:
+        assert resume_of(session_of(store, CHAT)) == ["cursor-agent", "--resume", CHAT]
+        assert resume_of(session_of(store, EDITOR)) is None
 
 
 def test_a_chat_has_its_messages_in_the_order_of_its_root(root: Path, database: Path) -> None:

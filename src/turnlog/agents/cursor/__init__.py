@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -27,9 +27,15 @@ from turnlog.agents.commands import CommandForm, words
 from turnlog.agents.database_agent import DatabaseAgent
 from turnlog.paths import Folders
 
+if TYPE_CHECKING:
+    from turnlog.model import Session
+
 NAME: Final = "cursor"
 
 TURN_END: Final = "turn_ended"
+
+IN_EDITOR: Final = "in_editor"
+"""Marks a conversation of the editor in the metadata of a session."""
 
 _COMMAND: Final = CommandForm(
     program="cursor-agent",
@@ -78,7 +84,7 @@ class Cursor(DatabaseAgent):
     name = NAME
     display_name = "Cursor"
     colour = Colour(light="#5f6b00", dark="#c3d14a")
-    parser_version = 1
+    parser_version = 2
     homes = BUILT_IN[NAME].homes
     reader = "turnlog.agents.cursor.sources"
     log_folders = ("projects", "chats", "acp-sessions", "globalStorage")
@@ -102,6 +108,10 @@ class Cursor(DatabaseAgent):
         from turnlog.agents.cursor.sources import make_fold
 
         return make_fold(source, state)
+
+    def resumes(self, session: Session) -> bool:
+        """See `Agent.resumes`. The program for the terminal knows no conversation of the editor."""
+        return not session.metadata.get(NAME, {}).get(IN_EDITOR)
 
     def structured_result(self, record: bytes, tool_call_id: str) -> msgspec.Raw | None:
         """The object that the editor keeps of a result."""

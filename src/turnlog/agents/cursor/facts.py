@@ -10,7 +10,7 @@ import msgspec
 
 from turnlog.agents.base import Source, StatelessFold
 from turnlog.agents.changes import Changes, Link, SessionChange
-from turnlog.agents.cursor import NAME
+from turnlog.agents.cursor import IN_EDITOR, NAME
 from turnlog.agents.cursor.databases import META, VALUES, meta_in
 from turnlog.agents.cursor.places import session_id
 from turnlog.agents.cursor.tools import time_of
@@ -66,7 +66,8 @@ class FactsFold(StatelessFold):
         change.git_branch = branch_of(
             active or next(filter(None, (text_of(facts.get(name)) for name in _BRANCHES)), None)
         )
-        change.metadata = _kept(facts | object_of(facts.get("modelConfig")), (*_COMPOSER_FACTS, "modelName"))
+        known = facts | object_of(facts.get("modelConfig")) | {IN_EDITOR: True}
+        change.metadata = _kept(known, (*_COMPOSER_FACTS, "modelName", IN_EDITOR))
         try:
             self._link(changes, object_of(msgspec.json.decode(line.note or "{}")))
         except UNREADABLE:
