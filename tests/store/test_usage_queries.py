@@ -21,7 +21,7 @@ import pytest
 from support.plain_agent import Log
 from support.plain_store import START, at, read_home
 from turnlog.agents.changes import Link
-from turnlog.model import Cost, Message, MessageError, Usage
+from turnlog.model import Cost, Message, MessageError, Origin, Usage
 from turnlog.model.usage import BUCKETS
 from turnlog.store import connection as module
 from turnlog.store import open_store
@@ -437,6 +437,30 @@ def test_a_sum_is_as_exact_as_the_calls_in_it(tmp_path: Path) -> None:
         assert parts == {"plain:guessed": "lower_bound", "plain:known": "exact"}
         assert store.usage("day", UsageFilter(since=START + timedelta(days=1))).totals.exactness == "lower_bound"
         assert "2 calls whose tokens are estimated." in store.usage("model").missing
+
+
+@pytest.mark.parametrize(
+    ("fields", "calls"),
+    [
+        ({"error": MessageError(text="No")}, 0),
+        ({"error": MessageError(text="No"), "stop_reason": "aborted"}, 0),
+        ({"error": MessageError(text="No"), "stop_reason": "error"}, 0),
+        ({"stop_reason": "error"}, 1),
+        ({"origin": Origin.NOTIFICATION}, 0),
+    ],
+)
+def test_what_counts_as_a_call_counts_as_an_estimated_one(fields: dict[str, Any], calls: int, tmp_path: Path) -> None:
+    """In sums as in sessions: a request that failed is no call."""
+    home = tmp_path / "home"
+    home.mkdir()
+    guessed = Log(home, "guessed")
+    guessed.message(answer("g1", 0, Usage(input=100, output=10, exactness="estimated"), **fields))
+    guessed.message(answer("g2", 1, Usage(input=100, output=10)))
+    read_home(tmp_path / "turnlog.db", home)
+    with open_store(tmp_path / "turnlog.db") as store:
+        totals, session = store.usage("day").totals, store.sessions().items[0]
+    assert (totals.calls, totals.estimated_calls) == (1 + calls, calls)
+    assert totals.exactness == session.usage.usage.exactness == ("estimated" if calls else "exact")
 
 
 def estimated(store: Store, by: UsageBy) -> dict[str | None, int]:

@@ -314,18 +314,18 @@ _NO_BUCKETS = (*(None,) * len(BUCKETS), None)
 
 
 def message_buckets(message: Message) -> tuple[Any, ...]:
-    """The usage columns of a message row: the buckets, and how exact they are."""
+    """The usage columns of a message row: the buckets, and how exact they are in a model call that has any."""
     usage = message.usage
     if usage is None:
         return _NO_BUCKETS
     counts = [count if count is None or 0 <= count <= _MOST else None for count in usage.buckets()]
-    return (*counts, usage.exactness)
+    is_counted = _is_step(message) and any([count is not None for count in counts])
+    return (*counts, usage.exactness if is_counted else None)
 
 
 def is_estimated(message: Message) -> bool:
     """Whether it is a model call whose tokens are estimated."""
-    usage = message.usage
-    return usage is not None and usage.exactness == "estimated" and usage.total is not None and _is_step(message)
+    return message_buckets(message)[-1] == "estimated"
 
 
 def _is_prompt(message: Message) -> bool:

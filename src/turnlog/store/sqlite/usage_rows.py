@@ -80,12 +80,7 @@ _JOINS: Final = frozenset({PROJECTS, MODELS, _OWNERS})
 
 EVERY_ROW: Final = Rows("usage u", "s", " JOIN sessions s ON s.key = u.session_key", is_in_time=False)
 
-# Functions keep SQLite from the larger index of roles: few messages are estimated.
-IS_ESTIMATED: Final = (
-    "m.exactness = 'estimated' AND coalesce(m.billed_key, 0) <> 0 AND coalesce(m.role, '') = 'assistant'"
-    " AND m.stop_reason IS NOT 'error' AND coalesce(m.origin, '') NOT IN ('harness', 'notification')"
-    f" AND coalesce({', '.join(BUCKETS)}) IS NOT NULL"
-)
+IS_ESTIMATED: Final = "m.exactness = 'estimated' AND coalesce(m.billed_key, 0) <> 0"
 """SQL: a message `m` is a model call whose tokens are estimated; `usage` does not count these apart."""
 
 ESTIMATED_ROWS: Final = Rows(
