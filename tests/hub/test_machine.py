@@ -9,6 +9,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import psycopg
@@ -29,6 +30,7 @@ from turnlog.model import TextPart
 from turnlog.redact import Redactor
 from turnlog.store import open_store
 from turnlog.store.base import SessionFilter
+from turnlog.store.feed.copies import MessagesNeededError
 from turnlog.store.feed.hidden_ids import HiddenIds
 from turnlog.store.feed.reading import Shared, shared_messages
 from turnlog.store.feed.values import IDENTITY, KEYS, SHAPE, TABLES, FeedBatch, FeedPosition
@@ -399,6 +401,89 @@ def test_a_session_that_goes_on_elsewhere_is_whole_where_the_first_one_was_forgo
         assert shown_on(hub_store, f"claude-code:{name}-on") == ["one", "two", "three", "four"]
     assert ids(hub_store) == ["claude-code:forgotten-on", "claude-code:whole", "claude-code:whole-on"]
     assert box.push().batches == 0
+
+
+@pytest.mark.parametrize("comes_again", [False, True])
+def test_a_secret_does_not_come_back_because_of_a_session_that_the_hub_has_forgotten(
+    tmp_path: Path, hub: HubProcess, hub_store: PostgresStore, place: tuple[HubProcess, str], *, comes_again: bool
+) -> None:
+    """The machine has it at `full`, and another one at `redacted` that shares the message."""
+    box = Box(tmp_path, hub)
+    box.level("/", "full")
+    if not comes_again:
+        box.level("/home/ana/second", "redacted")
+    path = log(box, "/home/ana/first", "s1", "one", f"a key {SECRET}")
+    box.sync()
+    box.push()
+    hub_store.forget("claude-code:s1")
+    if comes_again:
+        box.level("/home/ana/second", "redacted")
+    resume(box, path, "/home/ana/second", "s2", "three")
+    for text in ("", "more"):
+        if text:
+            log(box, "/home/ana/first", "s1", "one", f"a key {SECRET}", text)
+        box.sync()
+        box.push()
+        assert ids(hub_store) == ["claude-code:s2"]
+        (one, key, three) = shown_on(hub_store, "claude-code:s2")
+        assert (one, three) == ("one", "three")
+        assert key.startswith("a key")
+        assert SECRET.encode() not in dump(place[1])
+        assert box.push().batches == 0
+        with MachineState(box.store_path) as state:
+            state.generation += 1
+
+
+def test_a_hub_that_asks_for_something_else_each_time_is_not_answered_for_ever(
+    tmp_path: Path, hub: HubProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    box = Box(tmp_path, hub)
+    log(box, "/home/ana/shop", "s1", "one")
+    box.sync()
+    asked: list[str] = []
+
+    def ask_for_another(*_: object) -> None:
+        asked.append(f"claude-code:s{len(asked) + 1}")
+        if len(asked) < 20:
+            raise MessagesNeededError(asked)
+
+    monkeypatch.setattr(HubClient, "push", ask_for_another)
+    with pytest.raises(ConflictError):
+        box.push()
+    assert len(asked) == 2
+
+
+@pytest.mark.parametrize("level", ["none", "metrics", "redacted"])
+def test_what_was_sent_without_an_answer_is_taken_back_too(
+    tmp_path: Path, hub: HubProcess, place: tuple[HubProcess, str], monkeypatch: pytest.MonkeyPatch, level: str
+) -> None:
+    """The lid was closed after the hub had taken the batch."""
+    box = Box(tmp_path, hub)
+    box.level("/", "full")
+    log(box, "/home/ana/shop", "s1", "walnut", f"a key {SECRET}")
+    box.sync()
+    push = HubClient.push
+
+    def lose_the_answer(self: HubClient, *batch: Any) -> Any:
+        push(self, *batch)
+        raise HubUnreachableError("the answer is lost")
+
+    with monkeypatch.context() as lost:
+        lost.setattr(HubClient, "push", lose_the_answer)
+        with pytest.raises(HubUnreachableError):
+            box.push()
+    assert b"walnut" in dump(place[1])
+    # One that brings nothing new, and one that was never made.
+    if level != "metrics":
+        box.push()
+    box.level("/", level)
+    box.push()
+    said = dump(place[1])
+    assert (b"walnut" in said) is (level == "redacted")
+    assert SECRET.encode() not in said
+    assert box.push().batches == 0
+    with MachineState(box.store_path) as state:
+        assert state.sending() == {}
 
 
 def test_sessions_that_go_on_elsewhere_at_a_lower_level_leave_the_first_ones_whole(

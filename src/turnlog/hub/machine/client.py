@@ -143,6 +143,7 @@ class _Taken(TypedDict):
 
 
 class _Needed(TypedDict, total=False):
+    absence: list[str]
     copies: list[str]
     messages: list[str]
 
@@ -257,10 +258,10 @@ class HubClient:
         answer = self._request("POST", f"/hub/v1/batches?store={quote(store)}", packed, packed=True)
         if answer.status == 409:
             # Reads bodies, for which it imports much: most commands ask a hub for something else.
-            from turnlog.store.feed.copies import CopiesNeededError, MessagesNeededError
+            from turnlog.store.feed.copies import AbsenceNeededError, CopiesNeededError, MessagesNeededError
 
             said = answer.read(dict[str, Any])
-            for error in (CopiesNeededError, MessagesNeededError):
+            for error in (AbsenceNeededError, CopiesNeededError, MessagesNeededError):
                 if error.needed in said:
                     raise error(answer.read(_Needed).get(error.needed, ()))
             known = answer.read(_Progress)

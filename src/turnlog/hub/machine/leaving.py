@@ -8,7 +8,7 @@ so in each of them that is `redacted` or `full`. If taking out secrets fails, th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Set
 from typing import Final
 
 import msgspec
@@ -61,6 +61,7 @@ class Sieve:
         sources: Callable[[set[int]], Mapping[int, set[str | None]]],
         clean_of: Callable[[Collection[bytes]], set[bytes]],
         bodies_of: Callable[[set[int]], Iterable[bytes]],
+        absent: Set[str] = frozenset(),
     ) -> None:
         """Keep what it needs.
 
@@ -71,6 +72,7 @@ class Sieve:
             sources: Source -> the projects of all sessions of which it says something.
             clean_of: Which of these digests are of messages that are known to have no secrets.
             bodies_of: The JSON of all messages of sessions, by their keys.
+            absent: Ids on the hub of sessions that leave as if they were not here: the hub has forgotten them.
         """
         self._levels = levels
         self._names = names
@@ -78,6 +80,7 @@ class Sieve:
         self._sources = sources
         self._clean_of = clean_of
         self._bodies_of = bodies_of
+        self._absent = absent
         self._known = KnownValues()
         self._learned = set[int]()
         """Sessions of which every message was looked at for secrets that stand alone elsewhere."""
@@ -160,7 +163,9 @@ class Sieve:
         )
         archives = [row[2] for row in rows.get("sources", ()) if self._level_of_source(row[0]) == "full"]
         shown = {key for key, level in self._of_source.items() if level in ("redacted", "full")}
-        held_back = [session_id for session_id, key in ids.items() if key not in left]
+        held_back = [
+            session_id for session_id, key in ids.items() if key not in left and not self._is_absent(session_id)
+        ]
         return Leaving(
             batch=_without_unknown(made, shown),
             sessions=sessions,
@@ -179,8 +184,14 @@ class Sieve:
             levels[key] = "none"
         for row in batch.rows.get("sessions", ()):
             path = projects[row[at]][0] if row[at] in projects else None
-            levels[row[0]] = self._levels.of(path)
+            levels[row[0]] = self._level_of(":".join(batch.names["sessions"][row[0]]), path)
         return levels
+
+    def _level_of(self, session_id: str, project: str | None) -> Level:
+        return "none" if self._is_absent(session_id) else self._levels.of(project)
+
+    def _is_absent(self, session_id: str) -> bool:
+        return bool(self._absent) and not self._absent.isdisjoint((session_id, self.hidden_name(session_id)))
 
     def _levels_of_messages(self, batch: FeedBatch, levels: Mapping[int, Level]) -> dict[int, Level]:
         """The highest level of the sessions that a message has a place in."""
@@ -196,7 +207,7 @@ class Sieve:
         self, shared: Shared, counts: Callable[[bool], bool] = lambda is_new: True
     ) -> dict[int, Level]:
         """The highest level of the sessions that a message has a place in; `counts` says whether a new one counts."""
-        levels: dict[int, Level] = {session: self._levels.of(project) for session, project in shared.projects.items()}
+        levels: dict[int, Level] = {session: self._level_of(*said) for session, said in shared.sessions.items()}
         found: dict[int, Level] = {}
         for message, session, is_new in shared.places:
             if counts(is_new):

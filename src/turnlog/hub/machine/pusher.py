@@ -8,7 +8,7 @@ be sent is noted first, so that a killed push goes on where it ended.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -18,14 +18,20 @@ import msgspec
 from turnlog.errors import NotFoundError, StoreBusyError
 from turnlog.hub.machine.client import BehindError, HubClient, HubRefusedError, pack
 from turnlog.hub.machine.leaving import Leaving, Sieve
-from turnlog.hub.machine.levels import Level, Levels, is_lower
+from turnlog.hub.machine.levels import LEVELS, Level, Levels, is_lower
 from turnlog.hub.machine.metrics import HashedNames
 from turnlog.hub.machine.redacting import rules_digest
 from turnlog.hub.machine.state import MachineState, Sent
 from turnlog.hub.sync.wire import LARGEST_CONTENT
 from turnlog.settings import load_settings
 from turnlog.store.external_content import load_blob
-from turnlog.store.feed.copies import CopiesNeededError, MessagesNeededError, MoreNeededError, pack_ids
+from turnlog.store.feed.copies import (
+    AbsenceNeededError,
+    CopiesNeededError,
+    MessagesNeededError,
+    MoreNeededError,
+    pack_ids,
+)
 from turnlog.store.feed.reading import (
     Shared,
     bodies_of,
@@ -84,13 +90,14 @@ def current_levels(state: MachineState) -> Levels:
 class _Change(NamedTuple):
     """A session whose level is another one than before."""
 
-    sent: Sent
+    sent: list[Sent]
+    """How it was sent, and may have been sent, too."""
     level: Level
 
     @property
-    def is_lowered(self) -> bool:
-        """Whether the hub has more of it than it may have now."""
-        return is_lower(self.level, self.sent.level)
+    def withdrawn(self) -> set[str]:
+        """Its ids on the hub where that has, or may have, more of it than it may have now."""
+        return {each.name for each in self.sent if is_lower(self.level, each.level)}
 
 
 class StorePusher:
@@ -103,10 +110,12 @@ class StorePusher:
         self._client = client
         self._connection = state.connection()
         self._most_messages = MANY_MESSAGES
-        self._asked: set[tuple[FeedPosition, str, tuple[str, ...]]] = set()
-        """What the hub asked for after the last position where it asked: what of which sessions."""
+        self._asked: set[tuple[FeedPosition, str, str]] = set()
+        """What the hub asked for in this push, after the last position where it asked: what of which session."""
         self._repeated: tuple[FeedPosition, set[int]] = FeedPosition(), set()
         """Which messages were sent again after which position, before what follows it."""
+        self._absent = set[str]()
+        """Ids on the hub of sessions that leave as if they were not here."""
         self._outgoing_failed: StoreBusyError | None = None
 
     def push(self, on_batch: Callable[[PushReport], None] = lambda _: None) -> PushReport:
@@ -116,12 +125,13 @@ class StorePusher:
         taking out secrets fails, nothing of that batch has left.
         """
         report = PushReport()
-        sieve, store = self._sieve(), self._state.store_id()
-        self._repeated = FeedPosition(), set()
+        store = self._state.store_id()
+        self._repeated, self._asked = (FeedPosition(), set()), set()
         after = self._begin(store)
+        sieve = self._sieve()
         # Another level may have other ids and texts: everything comes again, and what was sent at a higher one goes.
         changed = self._changed_levels() if after == FeedPosition() else {}
-        withdrawn = sorted(each.sent.name for each in changed.values() if each.is_lowered)
+        withdrawn = sorted({name for each in changed.values() for name in each.withdrawn})
         self._push_outgoing(report)
         with ThreadPoolExecutor(1, "turnlog-hub") as thread:
             following = thread.submit(self._packed, after, sieve, self._state.generation, withdrawn)
@@ -130,14 +140,16 @@ class StorePusher:
                 after = leaving.batch.after
                 # The next batch is read, cleaned and packed while the hub takes this one.
                 following = thread.submit(self._packed, leaving.batch.until, sieve, self._state.generation)
-                # Noted before the batch leaves: if this process is killed after that, its files are sent all the same.
+                # Noted before the batch leaves: if no answer comes, its files are sent all the same, and its sessions
+                # are taken back when their level is lowered.
+                self._state.note_sending(_sent(leaving.sessions))
                 self._state.add_outgoing(leaving.archives, leaving.contents)
                 self._state.note_clean(leaving.clean)
                 try:
                     accepted = self._client.push(store, packed)
                 except (BehindError, MoreNeededError, HubRefusedError) as error:
                     following.result()
-                    after = self._again(after, error)
+                    after = self._again(after, _names(leaving.batch), error)
                     following = thread.submit(self._packed, after, sieve, self._state.generation, withdrawn)
                     continue
                 report.taken_back |= {each for each, change in changed.items() if change.level == "none"}
@@ -147,20 +159,27 @@ class StorePusher:
                 _add(report, leaving, set(accepted.refused))
                 on_batch(report)
                 self._push_outgoing(report)
+        self._state.note_answered()
         if self._outgoing_failed is not None:
             raise self._outgoing_failed
         return report
 
-    def _again(self, after: FeedPosition, error: BehindError | MoreNeededError | HubRefusedError) -> FeedPosition:
-        """Where to go on after a batch that was not taken. Raises the error if nothing helps."""
+    def _again(
+        self, after: FeedPosition, names: set[str], error: BehindError | MoreNeededError | HubRefusedError
+    ) -> FeedPosition:
+        """Where to go on after a batch, with these sessions, was not taken. Raises the error if nothing helps."""
         self._repeated = FeedPosition(), set()
         if isinstance(error, MoreNeededError):
-            asked = after, error.needed, error.session_ids
-            if asked in self._asked:  # it has been said, and the same batch would be sent for ever
+            new = names.intersection(error.session_ids) - self._asked_of(after, error.needed)
+            if not new:  # it has been said, and the same batch would be sent for ever
                 raise error
-            self._asked = {*(each for each in self._asked if each[0] == after), asked}
+            self._asked = {each for each in self._asked if each[0] == after}
+            self._asked |= {(after, error.needed, name) for name in new}
             if isinstance(error, CopiesNeededError):
-                self._state.note_shared(error.session_ids)
+                self._state.note_shared(new)
+            elif isinstance(error, AbsenceNeededError):
+                self._state.note_absent(new)
+                self._absent |= new
             return after
         if isinstance(error, HubRefusedError):
             if error.status != TOO_LARGE or self._most_messages == 1:
@@ -170,6 +189,7 @@ class StorePusher:
         # The hub was restored, or a copy of this store has pushed.
         if error.generation > self._state.generation:
             self._state.generation = error.generation + 1
+            self._absent.clear()
         return error.position if error.generation == self._state.generation else FeedPosition()
 
     def plan(self) -> PushReport:
@@ -189,6 +209,7 @@ class StorePusher:
         return report
 
     def _sieve(self) -> Sieve:
+        self._absent = self._state.absent()
         self._state.keep_clean(rules_digest())
         return Sieve(
             current_levels(self._state),
@@ -197,6 +218,7 @@ class StorePusher:
             self._projects_of_sources,
             self._state.clean_of,
             self._bodies_of,
+            self._absent,
         )
 
     def _packed(
@@ -216,36 +238,43 @@ class StorePusher:
                 return None
             shared = shared_messages(connection, batch) if sieve.asks_who_shares else Shared()
             repeated = self._repeated[1] if self._repeated[0] == after else set[int]()
-            if again := (sieve.raised(shared) | self._needed(batch, sieve)) - repeated:
-                # What follows only names them.
-                batch, shared = self._read_again(connection, after, again, repeated), Shared()
+            torn = self._torn(batch, sieve)
+            needed = _only_named(batch, torn)
+            # Some messages first, if what follows only names them.
+            if raised := sieve.raised(shared) - needed - repeated:
+                batch, shared = self._read_again(connection, after, raised, repeated), Shared()
+            elif needed := needed - repeated:
+                # The hub has them in no session: those that it did not ask for say nothing of what may be shown there.
+                batch, shared = self._read_again(connection, after, needed, repeated, sessions=torn), Shared()
         leaving = sieve.pass_through(batch, shared)
         leaving.batch.forgotten = self._forgotten(batch, sieve)
         leaving.batch.copies = self._copies(leaving, sieve)
         return leaving
 
     def _read_again(
-        self, connection: Connection, after: FeedPosition, again: set[int], repeated: set[int]
+        self,
+        connection: Connection,
+        after: FeedPosition,
+        again: set[int],
+        repeated: set[int],
+        *,
+        sessions: set[int] | None = None,
     ) -> FeedBatch:
-        """A batch with some of these messages, which are noted as repeated."""
-        batch = read_messages(connection, after, sorted(again), most_messages=self._most_messages)
+        """A batch with some of these messages, which are noted as repeated; with their places in some sessions only."""
+        batch = read_messages(connection, after, sorted(again), sessions=sessions, most_messages=self._most_messages)
         self._repeated = after, repeated | batch.bodies.keys()
         return batch
 
-    def _needed(self, batch: FeedBatch, sieve: Sieve) -> set[int]:
-        """The messages of sessions for which the hub has asked that the batch only names."""
-        asked = {
-            name
-            for position, needed, names in self._asked
-            if position == batch.after and needed == MessagesNeededError.needed
-            for name in names
-        }
+    def _torn(self, batch: FeedBatch, sieve: Sieve) -> set[int]:
+        """The sessions of a batch of which the hub has asked for messages."""
+        asked = self._asked_of(batch.after, MessagesNeededError.needed)
         if not asked:
             return set()
         names = {key: ":".join(name) for key, name in batch.names.get("sessions", {}).items()}
-        torn = {key for key, name in names.items() if name in asked or sieve.hidden_name(name) in asked}
-        placed = [row for table in ("memberships", "superseded") for row in batch.rows.get(table, ())]
-        return {row[2] for row in placed if row[0] in torn} - {row[0] for row in batch.rows.get("messages", ())}
+        return {key for key, name in names.items() if name in asked or sieve.hidden_name(name) in asked}
+
+    def _asked_of(self, after: FeedPosition, needed: str) -> set[str]:
+        return {name for position, what, name in self._asked if (position, what) == (after, needed)}
 
     def _copies(self, leaving: Leaving, sieve: Sieve) -> dict[int, bytes]:
         """The ids of all messages of the sessions that other machines have, too."""
@@ -292,26 +321,29 @@ class StorePusher:
         return self._state.rules != current_levels(self._state).digest()
 
     def _changed_levels(self) -> dict[str, _Change]:
-        """Those sessions that were sent, or held back, by another level than they have now."""
-        levels, sent = current_levels(self._state), self._state.sent()
+        """Those sessions that were sent, may have been, or were held back, by another level than they have now."""
+        levels, known = current_levels(self._state), self._state.sending()
+        for session_id, sent in self._state.sent().items():
+            known.setdefault(session_id, []).append(sent)
         with snapshot(self._store_path) as connection:
             now: dict[str, Level] = {
                 session_id: levels.of(path) for session_id, path in projects_of_sessions(connection)
             }
         return {
-            session_id: _Change(known, now[session_id])
-            for session_id, known in sent.items()
-            if session_id in now and now[session_id] != known.level
+            session_id: _Change(sent, now[session_id])
+            for session_id, sent in known.items()
+            if session_id in now and {now[session_id]} != {each.level for each in sent}
         }
 
     def _forgotten(self, batch: FeedBatch, sieve: Sieve) -> list[str]:
         """Ids on the hub of sessions that were forgotten here."""
         if not batch.forgotten:
             return []
-        levels, sent = current_levels(self._state), self._state.sent()
+        levels, sent, sending = current_levels(self._state), self._state.sent(), self._state.sending()
         names: set[str] = set()
         for session_id in batch.forgotten:
             names.add(sieve.hidden_name(session_id))
+            names |= {each.name for each in sending.get(session_id, ())}
             known = sent.get(session_id)
             # Of one that another machine may have sent, the id is said only if words of it might leave.
             if known is not None:
@@ -323,13 +355,14 @@ class StorePusher:
     def _note(self, leaving: Leaving, changed: dict[str, _Change], refused: set[str]) -> None:
         # The hub has a session at its old level until it comes again. Noted at the new one, it is no change any more:
         # a push that is cut off goes on where it was.
-        gone = {each for each, change in changed.items() if change.is_lowered or change.sent.level == "none"}
-        sent = {each: Sent(change.sent.name, change.level) for each, change in changed.items() if each not in gone}
-        sent |= {
-            session_id: Sent(name, level)
-            for session_id, (name, level) in leaving.sessions.items()
-            if name not in refused
+        raised = {
+            each: max(change.sent, key=lambda sent: LEVELS.index(sent.level))
+            for each, change in changed.items()
+            if not change.withdrawn
         }
+        sent = {each: Sent(old.name, changed[each].level) for each, old in raised.items() if old.level != "none"}
+        gone = changed.keys() - sent.keys()
+        sent |= _sent({each: said for each, said in leaving.sessions.items() if said[0] not in refused})
         sent |= {session_id: Sent(session_id, "none") for session_id in leaving.held_back}
         self._state.note_sent(sent, gone)
 
@@ -385,6 +418,20 @@ class StorePusher:
             return self._load_blob(sha256) if cleaned is None else cleaned
         except NotFoundError:
             return None
+
+
+def _names(batch: FeedBatch) -> set[str]:
+    return {":".join(name) for name in batch.names.get("sessions", {}).values()}
+
+
+def _only_named(batch: FeedBatch, sessions: set[int]) -> set[int]:
+    """The messages of these sessions that a batch does not bring."""
+    placed = [row for table in ("memberships", "superseded") for row in batch.rows.get(table, ())]
+    return {row[2] for row in placed if row[0] in sessions} - {row[0] for row in batch.rows.get("messages", ())}
+
+
+def _sent(sessions: Mapping[str, tuple[str, Level]]) -> dict[str, Sent]:
+    return {session_id: Sent(name, level) for session_id, (name, level) in sessions.items()}
 
 
 def _add(report: PushReport, leaving: Leaving, refused: set[str]) -> None:

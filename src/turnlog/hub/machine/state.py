@@ -1,8 +1,8 @@
 """What this machine knows of its hub: a small database next to the store, which only the user can read.
 
-It says where the hub is and with which token, which level each project has, which sessions were sent under which names,
-and what is still to be sent: archives, and large contents without their secrets. It also says which messages have no
-secrets, so that nobody looks for them again.
+It says where the hub is and with which token, which level each project has, which sessions were sent under which names
+(or may have been: their batch left, and no answer came), and what is still to be sent: archives, and large contents
+without their secrets. It also says which messages have no secrets, so that nobody looks for them again.
 """
 
 from __future__ import annotations
@@ -19,12 +19,17 @@ from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
 
 from turnlog.errors import NotFoundError, StoreError
+from turnlog.hub.machine.levels import Level
 
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS levels (path TEXT PRIMARY KEY, level TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS sent (session_id TEXT PRIMARY KEY, name TEXT NOT NULL, level TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS sending (
+    session_id TEXT NOT NULL, name TEXT NOT NULL, level TEXT NOT NULL, PRIMARY KEY (session_id, name, level)
+) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS shared (name TEXT PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS absent (name TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS archives (path TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS contents (sha256 TEXT PRIMARY KEY, data BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS clean (digest BLOB PRIMARY KEY) WITHOUT ROWID;
@@ -58,7 +63,7 @@ class Sent(NamedTuple):
 
     name: str
     """Its id on the hub."""
-    level: str
+    level: Level
 
 
 def state_path(store_path: Path) -> Path:
@@ -109,9 +114,7 @@ class MachineState:
         with self._database:
             self._database.execute("BEGIN IMMEDIATE")
             if known is None or (known[0], *known[2:4]) != (connection.url, *connection[2:4]):
-                for table in ("sent", "shared", "archives", "contents"):
-                    self._database.execute(f"DELETE FROM {table}")
-                self._database.execute("DELETE FROM facts WHERE name NOT IN ('store', 'host')")
+                self._forget_hub()
             self._set("connection", list(connection))
 
     def name(self, user_name: str, machine_name: str) -> HubConnection:
@@ -126,9 +129,12 @@ class MachineState:
         """Forget the hub and its token; the levels stay."""
         with self._database:
             self._database.execute("BEGIN IMMEDIATE")
-            for table in ("sent", "shared", "archives", "contents"):
-                self._database.execute(f"DELETE FROM {table}")
-            self._database.execute("DELETE FROM facts WHERE name NOT IN ('store', 'host')")
+            self._forget_hub()
+
+    def _forget_hub(self) -> None:
+        for table in ("sent", "sending", "shared", "absent", "archives", "contents"):
+            self._database.execute(f"DELETE FROM {table}")
+        self._database.execute("DELETE FROM facts WHERE name NOT IN ('store', 'host')")
 
     def store_id(self) -> str:
         """The id of this store on hubs. A copy on another machine gets another one."""
@@ -148,6 +154,8 @@ class MachineState:
 
     @generation.setter
     def generation(self, number: int) -> None:
+        # The hub may be another one, or an older state of it.
+        self._database.execute("DELETE FROM absent")
         self._set("generation", number)
 
     @property
@@ -201,11 +209,38 @@ class MachineState:
         """Note sessions that were sent, and some that are no longer on the hub."""
         with self._database:
             self._database.execute("BEGIN IMMEDIATE")
-            self._database.executemany("DELETE FROM sent WHERE session_id = ?", [(name,) for name in gone])
+            for table in ("sent", "sending"):
+                self._database.executemany(f"DELETE FROM {table} WHERE session_id = ?", [(each,) for each in gone])
+            rows = [(session_id, *sent) for session_id, sent in sessions.items()]
+            self._database.executemany("INSERT OR REPLACE INTO sent (session_id, name, level) VALUES (?, ?, ?)", rows)
+            # What may be there under another name at this level is so still.
+            self._database.executemany("DELETE FROM sending WHERE session_id = ?1 AND (level <> ?3 OR name = ?2)", rows)
+
+    def sending(self) -> dict[str, list[Sent]]:
+        """Session -> how it may have been sent, too: no answer came."""
+        found: dict[str, list[Sent]] = {}
+        for session_id, name, level in self._database.execute("SELECT session_id, name, level FROM sending"):
+            found.setdefault(session_id, []).append(Sent(name, level))
+        return found
+
+    def note_sending(self, sessions: dict[str, Sent]) -> None:
+        """Note sessions of a batch that is about to leave, where they are not noted as sent just so."""
+        with self._database:
+            self._database.execute("BEGIN IMMEDIATE")
             self._database.executemany(
-                "INSERT OR REPLACE INTO sent (session_id, name, level) VALUES (?, ?, ?)",
+                "INSERT OR IGNORE INTO sending (session_id, name, level) SELECT ?1, ?2, ?3"
+                " WHERE NOT EXISTS (SELECT 1 FROM sent WHERE (session_id, name, level) = (?1, ?2, ?3))",
                 [(session_id, *sent) for session_id, sent in sessions.items()],
             )
+
+    def note_answered(self) -> None:
+        """Note that the hub has all that was sent."""
+        with self._database:
+            self._database.execute("BEGIN IMMEDIATE")
+            self._database.execute(
+                "INSERT OR REPLACE INTO sent (session_id, name, level) SELECT session_id, name, level FROM sending"
+            )
+            self._database.execute("DELETE FROM sending")
 
     def shared(self) -> set[str]:
         """Ids on the hub of sessions that other machines have, too."""
@@ -214,6 +249,14 @@ class MachineState:
     def note_shared(self, names: Iterable[str]) -> None:
         """Note sessions that other machines have, too."""
         self._database.executemany("INSERT OR IGNORE INTO shared (name) VALUES (?)", [(name,) for name in names])
+
+    def absent(self) -> set[str]:
+        """Ids on the hub of sessions that leave as if they were not here, since the hub has forgotten them."""
+        return {name for (name,) in self._database.execute("SELECT name FROM absent")}
+
+    def note_absent(self, names: Iterable[str]) -> None:
+        """Note sessions that the hub has forgotten, until everything is sent again."""
+        self._database.executemany("INSERT OR IGNORE INTO absent (name) VALUES (?)", [(name,) for name in names])
 
     def add_outgoing(self, paths: Iterable[str], contents: dict[str, bytes]) -> None:
         """Note what is to be sent after a batch, before the batch is."""

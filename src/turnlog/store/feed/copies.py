@@ -37,10 +37,10 @@ class _Copy(NamedTuple):
 
 
 class MoreNeededError(ConflictError):
-    """A batch is not taken by itself: more is to be said of these sessions, by the ids that the machine sends."""
+    """A batch is not taken as it is: something is to be done for these sessions, by the ids that the machine sends."""
 
     needed: ClassVar[str]
-    """What of them."""
+    """What is asked for."""
     reason: ClassVar[str]
 
     def __init__(self, session_ids: Sequence[str]) -> None:
@@ -61,6 +61,16 @@ class MessagesNeededError(MoreNeededError):
 
     needed = "messages"
     reason = "the hub no longer has all messages of a session of this batch"
+
+
+class AbsenceNeededError(MoreNeededError):
+    """These sessions were forgotten here: the batch has to come as if its machine did not have them, either.
+
+    Messages that they share with others came at their level, which is higher.
+    """
+
+    needed = "absence"
+    reason = "the hub has forgotten a session of this batch that shares messages with another one"
 
 
 def pack_ids(ids: Iterable[str]) -> bytes:

@@ -85,18 +85,25 @@ def read_batch(
 
 
 def read_messages(
-    connection: Connection, at: FeedPosition, keys: Sequence[int], *, most_messages: int = MOST_MESSAGES
+    connection: Connection,
+    at: FeedPosition,
+    keys: Sequence[int],
+    *,
+    sessions: Collection[int] | None = None,
+    most_messages: int = MOST_MESSAGES,
 ) -> FeedBatch:
     """The first of these messages with their places, in a batch that moves nobody on from where he is.
 
-    They need not have changed: another store takes them again. The connection is in a snapshot.
+    They need not have changed: another store takes them again. With `sessions`, only their places in these come. The
+    connection is in a snapshot.
     """
     found: list[Row] = []
     for chunk in _chunks(sorted(keys)[:most_messages]):
         found += connection.execute(_WITH_KEY, (chunk,)).fetchall()
     some, _ = _bounded(found, most_messages, MOST_BYTES)
     batch = FeedBatch(after=at, until=at, has_more=True)
-    _Reader(connection, batch, at.read_at, skip_damaged=False).read(some)
+    within = "1" if sessions is None else f"s.session_key IN ({', '.join(str(int(key)) for key in sorted(sessions))})"
+    _Reader(connection, batch, at.read_at, skip_damaged=False).read(some, within)
     return batch
 
 
@@ -110,8 +117,8 @@ class Shared(NamedTuple):
 
     places: list[tuple[int, int, bool]] = []
     """Message, session, and whether the place is new since then."""
-    projects: dict[int, str | None] = {}
-    """Session -> the path of its project, None for a session without."""
+    sessions: dict[int, tuple[str, str | None]] = {}
+    """Session -> its id, and the path of its project, None for a session without."""
 
 
 def shared_messages(connection: Connection, batch: FeedBatch) -> Shared:
@@ -137,10 +144,10 @@ def shared_messages(connection: Connection, batch: FeedBatch) -> Shared:
         )
     for chunk in _chunks(sorted({session for _, session, _ in found.places})):
         query = (
-            "SELECT s.key, p.path FROM sessions s LEFT JOIN projects p ON p.key = s.project_key"
-            " WHERE s.key IN (SELECT value FROM json_each(?))"
+            "SELECT s.key, s.agent || ':' || s.external_id, p.path FROM sessions s"
+            " LEFT JOIN projects p ON p.key = s.project_key WHERE s.key IN (SELECT value FROM json_each(?))"
         )
-        found.projects.update(connection.execute(query, (chunk,)).fetchall())
+        found.sessions.update({key: (name, path) for key, name, path in connection.execute(query, (chunk,))})
     return found
 
 
@@ -287,16 +294,19 @@ class _Reader:
         self._since = since
         self._named: dict[str, set[int]] = {table: set() for table in IDENTITY}
 
-    def read(self, found: Sequence[Row]) -> None:
-        """Read everything that belongs to these messages, and to the sessions that are complete."""
+    def read(self, found: Sequence[Row], within: str = "1") -> None:
+        """Read everything that belongs to these messages, and to the sessions that are complete.
+
+        `within` is a condition for the places of the messages.
+        """
         batch = self._batch
         self._add("messages", [row[1 : PLACE.start] for row in found])
         batch.bodies = self._bodies(found)
         keys = [row[1] for row in found]
         for table in ("parts", "more_paths", "blob_uses"):
             self._add(table, self._where(table, "message_key", keys))
-        self._add("memberships", self._places("memberships", "message_key", keys))
-        self._add("superseded", self._places("superseded", "message_key", keys))
+        self._add("memberships", self._places("memberships", "message_key", keys, within))
+        self._add("superseded", self._places("superseded", "message_key", keys, within))
         self._read_blobs()
         self._read_sessions()
         self._read_sources()

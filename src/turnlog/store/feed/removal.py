@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -198,6 +199,26 @@ def without_sources(connection: Connection, batch: FeedBatch, keys: Keys, forgot
         at = TABLES[table].index(key)
         rows[table] = [row for row in rows.get(table, ()) if row[at] not in out]
     return msgspec.structs.replace(batch, rows=rows, names=names)
+
+
+def shown_by_forgotten(batch: FeedBatch, forgotten: set[str]) -> set[int]:
+    """The forgotten sessions that a batch brings because of which a message of another session came with more words."""
+    names = batch.names.get("sessions", {})
+    gone = {key for key, name in names.items() if ":".join(name) in forgotten}
+    if not gone:
+        return set()
+    brought = {row[0] for row in batch.rows.get("messages", ())}
+    sessions: dict[int, set[int]] = defaultdict(set)
+    for table in ("memberships", "superseded"):
+        for row in batch.rows.get(table, ()):
+            if row[2] in brought:
+                sessions[row[2]].add(row[0])
+    found = set[int]()
+    for each in sessions.values():
+        kept = {batch.levels.get(key, "full") for key in each - gone}
+        if kept and "full" not in kept:
+            found |= {key for key in each & gone if batch.levels.get(key, "full") == "full"}
+    return found
 
 
 def without_messages(batch: FeedBatch, keys: Keys) -> FeedBatch:

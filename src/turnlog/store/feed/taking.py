@@ -17,14 +17,21 @@ import msgspec
 
 from turnlog.errors import ConflictError
 from turnlog.store import zstd
-from turnlog.store.feed.copies import CopiesNeededError, Forks, MessagesNeededError, bill_once, settle
+from turnlog.store.feed.copies import (
+    AbsenceNeededError,
+    CopiesNeededError,
+    Forks,
+    MessagesNeededError,
+    bill_once,
+    settle,
+)
 from turnlog.store.feed.digests import MessageDigests, SessionDigests
 from turnlog.store.feed.hidden_ids import HiddenIds
 from turnlog.store.feed.keys import Keys, find_names
 from turnlog.store.feed.moves import Moves, PlaceComparison
 from turnlog.store.feed.owners import Owner, SessionOwners, with_own_ids
 from turnlog.store.feed.progress import lock_progress, lock_setting, progress_of, save_progress
-from turnlog.store.feed.removal import Removal, without_messages, without_sources
+from turnlog.store.feed.removal import Removal, shown_by_forgotten, without_messages, without_sources
 from turnlog.store.feed.tables import FeedTables, in_chunks
 from turnlog.store.feed.taken_back import TakenBack
 from turnlog.store.feed.values import OF_SOURCE, TABLES, ArchivedBytes, FeedBatch, FeedPosition, Row
@@ -173,6 +180,8 @@ class _Taking:
         self._owners.claim(self._batch)
         named = self._keys.of("projects").values()
         gone = self.removal.run(self._batch, named, wait_for_writers)
+        if self._is_of_many and (shown := shown_by_forgotten(self._batch, gone)):
+            raise AbsenceNeededError(sorted(":".join(self._sent_names[key]) for key in shown))
         self._left_out = gone | self._forks.outdated
         self._find_keys("sessions", "SELECT max(key) FROM sessions", self._left_out)
         self._batch = without_sources(self._connection, self._batch, self._keys, gone)
