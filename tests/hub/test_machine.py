@@ -33,7 +33,7 @@ from turnlog.store.base import SessionFilter
 from turnlog.store.feed.copies import MessagesNeededError
 from turnlog.store.feed.hidden_ids import HiddenIds
 from turnlog.store.feed.reading import Shared, shared_messages
-from turnlog.store.feed.values import IDENTITY, KEYS, SHAPE, TABLES, FeedBatch, FeedPosition
+from turnlog.store.feed.values import IDENTITY, KEYS, SHAPE, TABLES, ArchivedBytes, FeedBatch, FeedPosition
 from turnlog.store.postgres.store import PostgresStore
 
 DATA = Path(__file__).parents[1] / "data"
@@ -484,6 +484,43 @@ def test_what_was_sent_without_an_answer_is_taken_back_too(
     assert box.push().batches == 0
     with MachineState(box.store_path) as state:
         assert state.sending() == {}
+
+
+@pytest.mark.parametrize("level", ["none", "metrics", "redacted"])
+def test_log_files_leave_at_the_level_of_now(
+    tmp_path: Path, hub: HubProcess, place: tuple[HubProcess, str], monkeypatch: pytest.MonkeyPatch, level: str
+) -> None:
+    """Also those of a batch after which the hub was away, and of sessions that were to come with the next one."""
+    monkeypatch.setattr(pusher, "MANY_MESSAGES", 2)
+    box = Box(tmp_path, hub)
+    box.level("/", "full")
+    names = ("late", "lost", "came")  # the newest comes first
+    for name in names:
+        log(box, f"/home/ana/{name}", name, f"walnut {name}", f"a key {SECRET}")
+    box.sync()
+    sent: list[ArchivedBytes] = []
+
+    def lose(self: HubClient, archived: list[ArchivedBytes]) -> None:
+        sent.extend(archived)
+        raise HubUnreachableError("no files now")
+
+    monkeypatch.setattr(HubClient, "push_archived", lose)
+    with pytest.raises(HubUnreachableError):
+        box.push()
+    assert [Path(each.path).stem for each in sent] == ["came"]
+    box.level("/home/ana/came", level)
+    box.level("/home/ana/late", level)
+    with open_store(box.store_path) as store:
+        store.forget("claude-code:lost")
+    sent.clear()
+    box.push()
+    assert sent == []
+    with psycopg.connect(place[1]) as connection:
+        assert connection.execute("SELECT count(*) FROM turnlog.archive").fetchone() == (0,)
+    said = dump(place[1])
+    assert SECRET.encode() not in said
+    assert b"walnut lost" not in said
+    assert (b"walnut came" in said, b"walnut late" in said) == (level == "redacted", level == "redacted")
 
 
 def test_sessions_that_go_on_elsewhere_at_a_lower_level_leave_the_first_ones_whole(

@@ -37,6 +37,7 @@ from turnlog.store.feed.reading import (
     bodies_of,
     last_change,
     message_ids,
+    projects_of_paths,
     projects_of_sessions,
     projects_of_sources,
     read_archived,
@@ -132,7 +133,8 @@ class StorePusher:
         # Another level may have other ids and texts: everything comes again, and what was sent at a higher one goes.
         changed = self._changed_levels() if after == FeedPosition() else {}
         withdrawn = sorted({name for each in changed.values() for name in each.withdrawn})
-        self._push_outgoing(report)
+        if not changed:  # else the hub may still have, and ask for, what is about to go
+            self._push_outgoing(report)
         with ThreadPoolExecutor(1, "turnlog-hub") as thread:
             following = thread.submit(self._packed, after, sieve, self._state.generation, withdrawn)
             while (found := following.result()) is not None:
@@ -383,10 +385,18 @@ class StorePusher:
         paths = self._state.archives()
         for start in range(0, len(paths), _PATHS_AT_ONCE):
             some = paths[start : start + _PATHS_AT_ONCE]
-            have = self._client.archived_sizes(some)
-            for pieces in _together(self._archived(some, have, report)):
+            left = self._whole_files(some)
+            have = self._client.archived_sizes(left) if left else ArchivedSizes({})
+            for pieces in _together(self._archived(left, have, report)):
                 self._client.push_archived(pieces)
             self._state.drop_archives(some)
+
+    def _whole_files(self, paths: Sequence[str]) -> list[str]:
+        """Those of these files that leave byte for byte: their level may be another one than when they were noted."""
+        levels = current_levels(self._state)
+        with snapshot(self._store_path) as connection:
+            found = projects_of_paths(connection, paths)
+        return [path for path in paths if levels.lowest(found.get(path, ())) == "full"]
 
     def _archived(self, paths: Sequence[str], have: ArchivedSizes, report: PushReport) -> Generator[ArchivedBytes]:
         """The bytes of these files that the hub lacks, in pieces."""

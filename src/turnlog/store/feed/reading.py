@@ -74,13 +74,13 @@ def read_batch(
         # Of the change whose messages did not all fit, the rest comes later.
         sequence = max(after.sequence, message_sequence - 1)
     now = time.time_ns() // 1_000_000
-    is_over = after.read_at > now  # the clock was ahead
-    read_at = _newest(connection, now)
-    until = FeedPosition(sequence, message_sequence, message_key, read_at if is_over else max(read_at, after.read_at))
+    since = 0 if after.read_at > now else after.read_at  # the clock was ahead
+    read_at = max(_newest(connection, now), since) if is_all else after.read_at
+    until = FeedPosition(sequence, message_sequence, message_key, read_at)
     if until == after and not found:
         return None
     batch = FeedBatch(after=after, until=until, has_more=not is_all)
-    _Reader(connection, batch, 0 if is_over else after.read_at, skip_damaged=skip_damaged).read(found)
+    _Reader(connection, batch, since if is_all else None, skip_damaged=skip_damaged).read(found)
     return batch
 
 
@@ -103,7 +103,7 @@ def read_messages(
     some, _ = _bounded(found, most_messages, MOST_BYTES)
     batch = FeedBatch(after=at, until=at, has_more=True)
     within = "1" if sessions is None else f"s.session_key IN ({', '.join(str(int(key)) for key in sorted(sessions))})"
-    _Reader(connection, batch, at.read_at, skip_damaged=False).read(some, within)
+    _Reader(connection, batch, None, skip_damaged=False).read(some, within)
     return batch
 
 
@@ -190,6 +190,13 @@ def stored_blobs(connection: Connection, hashes: Collection[str]) -> set[str]:
     """Those of these SHA-256 of large contents that a store has."""
     query = "SELECT 1 FROM blobs WHERE sha256 = ?"
     return {each for each in hashes if connection.execute(query, (bytes.fromhex(each),)).fetchone() is not None}
+
+
+def projects_of_paths(connection: Connection, paths: Collection[str]) -> dict[str, set[str | None]]:
+    """As `projects_of_sources`, for sources with these paths."""
+    query = "SELECT key, path FROM sources WHERE path IN (SELECT value FROM json_each(?))"
+    sources: dict[int, str] = dict(connection.execute(query, (json.dumps(list(paths)),)).fetchall())
+    return {sources[key]: found for key, found in projects_of_sources(connection, sources).items()}
 
 
 def projects_of_sources(connection: Connection, keys: Collection[int]) -> dict[int, set[str | None]]:
@@ -286,8 +293,8 @@ _EMPTY: Final = b"{}"
 class _Reader:
     """Fills one batch."""
 
-    def __init__(self, connection: Connection, batch: FeedBatch, since: int, *, skip_damaged: bool) -> None:
-        """`since` is the time from which on sources and runs are new."""
+    def __init__(self, connection: Connection, batch: FeedBatch, since: int | None, *, skip_damaged: bool) -> None:
+        """`since` is the time from which on sources and runs are new; they come with a later batch if it is None."""
         self._skip_damaged = skip_damaged
         self._connection = connection
         self._batch = batch
@@ -416,31 +423,37 @@ class _Reader:
     def _read_sources(self) -> None:
         """Sources and runs that changed since the last reading, with everything that is said of them.
 
-        Sources of what has changed come whatever their times are: a clock may be set back.
+        Sources of what has changed come whatever their times are: a clock may be set back. The others come with the
+        last batch: before it, their sessions may not have come.
         """
-        since = self._since
-        rows = self._connection.execute(
-            "SELECT key FROM sources WHERE coalesce(read_at, 0) >= ? OR coalesce(vanished_at, 0) >= ?",
-            (since, since),
-        ).fetchall()
         named = {
             row[TABLES[table].index("source_key")]
             for table in ("memberships", "events", "streams")
             for row in self._batch.rows[table]
         }
-        keys = sorted({key for (key,) in rows} | named - {None})
+        keys = sorted(self._changed_sources() | named - {None})
         self._add("sources", self._where("sources", "key", keys))
         for table in OF_SOURCE:
             self._add(table, self._where(table, "source_key", keys))
-        columns = ", ".join(TABLES["runs"])
-        self._add(
-            "runs",
-            self._connection.execute(
-                f"SELECT {columns} FROM runs WHERE max(created_at, coalesce(ended_at, started_at, 0)) >= ?"
-                " ORDER BY key",
-                (since,),
-            ).fetchall(),
+        self._add("runs", self._changed_runs())
+
+    def _changed_sources(self) -> set[int]:
+        if self._since is None:
+            return set()
+        rows = self._connection.execute(
+            "SELECT key FROM sources WHERE coalesce(read_at, 0) >= ?1 OR coalesce(vanished_at, 0) >= ?1",
+            (self._since,),
         )
+        return {key for (key,) in rows.fetchall()}
+
+    def _changed_runs(self) -> list[Row]:
+        if self._since is None:
+            return []
+        columns = ", ".join(TABLES["runs"])
+        return self._connection.execute(
+            f"SELECT {columns} FROM runs WHERE max(created_at, coalesce(ended_at, started_at, 0)) >= ? ORDER BY key",
+            (self._since,),
+        ).fetchall()
 
     def _read_blobs(self) -> None:
         hashes = sorted({row[0] for row in self._batch.rows["blob_uses"]})
