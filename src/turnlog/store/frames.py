@@ -10,6 +10,7 @@ be deleted (`drop_bodies`).
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Collection, Sequence
 from itertools import accumulate
@@ -219,11 +220,12 @@ def save_alone(connection: sqlite3.Connection, message_key: int, body: bytes, kn
 def drop_bodies(connection: sqlite3.Connection, message_keys: Collection[int]) -> None:
     """Delete everything that these messages ever contained. The caller deletes their rows."""
     gone = set(message_keys)
-    connection.executemany("DELETE FROM frames WHERE key = ?", [(-key,) for key in gone])
-    shared = {_row_around(connection, key) for key in gone} - {None}
+    keys = sorted(gone)
+    connection.execute(
+        "DELETE FROM frames WHERE key IN (SELECT value FROM json_each(?))", (json.dumps([-key for key in keys]),)
+    )
     read = BodyReader(connection)
-    for frame_key in shared:
-        assert frame_key is not None
+    for frame_key in _rows_around(connection, keys):
         # Bodies of other messages in the same row get rows of their own before the row is deleted.
         for key, *place in _others_in(connection, frame_key, gone):
             alone = save_alone(connection, key, read(*place), 0)
@@ -231,15 +233,24 @@ def drop_bodies(connection: sqlite3.Connection, message_keys: Collection[int]) -
         connection.execute("DELETE FROM frames WHERE key = ?", (frame_key,))
 
 
-def _row_around(connection: sqlite3.Connection, message_key: int) -> int | None:
-    """The one row with several bodies that may contain a body of this message."""
-    # A row has the key of its first message and at most `MOST_TOGETHER` consecutive ones. So no column of `messages`
-    # needs an index for it.
-    row = connection.execute(
-        "SELECT key FROM frames WHERE key > max(0, ?1 - ?2) AND key <= ?1 ORDER BY key DESC LIMIT 1",
-        (message_key, MOST_TOGETHER),
-    ).fetchone()
-    return row[0] if row else None
+def _rows_around(connection: sqlite3.Connection, message_keys: Sequence[int]) -> set[int]:
+    """The rows with several bodies that may contain a body of one of these messages, whose keys are in order."""
+    if not message_keys:
+        return set()
+    # On a hub there is hardly any such row.
+    among = (max(0, message_keys[0] - MOST_TOGETHER), message_keys[-1])
+    if connection.execute("SELECT 1 FROM frames WHERE key > ? AND key <= ? LIMIT 1", among).fetchone() is None:
+        return set()
+    found: set[int] = set()
+    for key in message_keys:
+        # A row has the key of its first message and at most `MOST_TOGETHER` consecutive ones. So no column of
+        # `messages` needs an index for it.
+        row = connection.execute(
+            "SELECT key FROM frames WHERE key > max(0, ?1 - ?2) AND key <= ?1 ORDER BY key DESC LIMIT 1",
+            (key, MOST_TOGETHER),
+        ).fetchone()
+        found |= {*row} if row else set()
+    return found
 
 
 def _others_in(connection: sqlite3.Connection, frame_key: int, message_keys: Collection[int]) -> list[tuple[int, ...]]:

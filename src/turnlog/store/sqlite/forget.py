@@ -11,7 +11,7 @@ import json
 import os
 import sqlite3
 import time
-from collections.abc import Generator, Iterable
+from collections.abc import Collection, Generator, Iterable
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Final
@@ -190,7 +190,7 @@ def forget(
     connection.executemany("DELETE FROM sources WHERE key = ?", [(key,) for key in sources])
     _name_parents(connection, messages)
     drop_bodies(connection, messages)
-    connection.executemany("DELETE FROM messages WHERE key = ?", [(key,) for key in messages])
+    connection.execute("DELETE FROM messages WHERE key IN (SELECT value FROM json_each(?))", (json.dumps(messages),))
     connection.execute(
         "DELETE FROM leaf_titles WHERE record_id IN"
         f" (SELECT active_leaf FROM sessions WHERE key IN ({marks})"
@@ -267,13 +267,16 @@ def concerned(connection: sqlite3.Connection, session_id: str, user: str = "") -
     return [key for key in keys if key in own]
 
 
-def _name_parents(connection: sqlite3.Connection, message_keys: Iterable[int]) -> None:
+def _name_parents(connection: sqlite3.Connection, message_keys: Collection[int]) -> None:
     """Store the parents' ids of places that refer to these messages by key, because the messages will be deleted."""
+    # The places of those that are deleted, too, go with them.
+    next_keys = json.dumps(sorted({key + 1 for key in message_keys} - {*message_keys}))
     for table in ("memberships", "superseded"):
-        connection.executemany(
-            f"UPDATE {table} SET parent_id = (SELECT external_id FROM messages WHERE key = ?1)"
-            " WHERE message_key = ?1 + 1 AND parent_id = ''",
-            [(key,) for key in message_keys],
+        connection.execute(
+            f"UPDATE {table} SET parent_id ="
+            f" (SELECT m.external_id FROM messages m WHERE m.key = {table}.message_key - 1)"
+            " WHERE message_key IN (SELECT value FROM json_each(?)) AND parent_id = ''",
+            (next_keys,),
         )
 
 
