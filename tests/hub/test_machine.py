@@ -754,6 +754,16 @@ def test_a_raised_level_takes_nothing_from_the_hub(
     assert ids(hub_store) == []
 
 
+def test_a_raised_level_takes_the_numbers_that_a_machine_sent_under_another_host_name(
+    tmp_path: Path, hub: HubProcess, hub_store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (laptop,) = copies_at(tmp_path, hub, laptop="metrics")
+    monkeypatch.setattr("platform.node", lambda: "renamed")
+    laptop.level("/", "full")
+    laptop.push()
+    assert ids(hub_store) == ["claude-code:s1"]
+
+
 def test_a_raised_level_leaves_the_numbers_of_another_machine(
     tmp_path: Path, hub: HubProcess, hub_store: PostgresStore
 ) -> None:

@@ -187,7 +187,10 @@ class SessionOwners:
         return found
 
     def outgrown(self, batch: FeedBatch) -> list[str]:
-        """Ids at the level `metrics` of sessions that this store sent so, and that come at a higher level now."""
+        """Ids at the level `metrics` of sessions that this machine sent so, and that come at a higher level now.
+
+        Its store may have another id since then, as with another host name.
+        """
         owner = self._owner
         if owner is None or not owner.user or self._hidden is None:
             return []
@@ -198,8 +201,8 @@ class SessionOwners:
         for chunk in in_chunks(hidden):
             rows = self._connection.execute(
                 "SELECT session_id FROM session_owners WHERE session_id IN (SELECT value FROM json_each(?))"
-                " AND owner_user = ? AND store = ? AND level = 'metrics' AND session_key IS NOT NULL",
-                (chunk, owner.user, self._store),
+                " AND owner_user = ? AND (store = ? OR machine = ?) AND level = 'metrics' AND session_key IS NOT NULL",
+                (chunk, owner.user, self._store, owner.machine),
             )
             found += [session_id for (session_id,) in rows]
         return found
