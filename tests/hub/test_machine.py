@@ -1168,6 +1168,23 @@ def test_a_fork_goes_on_when_what_it_is_a_fork_of_is_forgotten(
     assert ids(hub_store) == ["claude-code:s1~desktop"]
 
 
+def test_a_store_that_was_made_anew_is_sent_whole_also_where_it_has_more_changes(
+    tmp_path: Path, hub: HubProcess, hub_store: PostgresStore
+) -> None:
+    box = Box(tmp_path, hub)
+    log(box, "/home/ana/app", "s1", "one", "two")
+    box.sync()
+    box.push()
+    for path in box.store_path.parent.glob("turnlog*"):
+        path.unlink()
+    for session in ("s0", "s2"):
+        log(box, "/home/ana/app", session, "three", "four")
+        box.sync()
+    box.push()
+    assert ids(hub_store) == ["claude-code:s0", "claude-code:s1", "claude-code:s2"]
+    assert shown_on(hub_store, "claude-code:s0") == ["three", "four"]
+
+
 def test_a_rebuilt_store_and_a_new_one_replace_what_they_replace(
     tmp_path: Path, hub: HubProcess, hub_store: PostgresStore
 ) -> None:

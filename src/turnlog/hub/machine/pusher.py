@@ -45,6 +45,7 @@ from turnlog.store.feed.reading import (
     read_messages,
     shared_messages,
     snapshot,
+    time_of_change,
 )
 from turnlog.store.feed.values import ArchivedBytes, ArchivedSizes, FeedBatch, FeedPosition
 
@@ -162,6 +163,8 @@ class StorePusher:
                 on_batch(report)
                 self._push_outgoing(report)
         self._state.note_answered()
+        if report.batches:
+            self._note_change()
         if self._outgoing_failed is not None:
             raise self._outgoing_failed
         return report
@@ -313,11 +316,23 @@ class StorePusher:
             state.generation = max(generation, state.generation) + 1
         elif generation == state.generation:
             with snapshot(self._store_path) as connection:
-                if position.sequence > last_change(connection):
+                if position.sequence > last_change(connection) or not self._is_known(connection):
                     # The store was made anew, or restored.
                     state.generation = generation + 1
         state.rules = current_levels(state).digest()
         return position if generation == state.generation else FeedPosition()
+
+    def _is_known(self, connection: Connection) -> bool:
+        """Whether the store is the one of the last push, as far as that was noted."""
+        known = self._state.last_change
+        return known is None or time_of_change(connection, known[0]) == known[1]
+
+    def _note_change(self) -> None:
+        with snapshot(self._store_path) as connection:
+            number = last_change(connection)
+            changed_at = time_of_change(connection, number)
+        if changed_at is not None:
+            self._state.last_change = number, changed_at
 
     def _is_other(self) -> bool:
         return self._state.rules != current_levels(self._state).digest()

@@ -176,6 +176,16 @@ class MachineState:
     def rules(self, digest: str) -> None:
         self._set("rules", digest)
 
+    @property
+    def last_change(self) -> tuple[int, int] | None:
+        """Number and time of the store's last change at the last push: another store has none of both."""
+        found = self._fact("change")
+        return None if found is None else (found[0], found[1])
+
+    @last_change.setter
+    def last_change(self, change: tuple[int, int]) -> None:
+        self._set("change", change)
+
     def note(self, name: str, value: Any) -> None:
         """Note something that `turnlog hub status` shows."""
         self._set(f"note {name}", value)

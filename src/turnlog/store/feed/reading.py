@@ -258,6 +258,12 @@ def last_change(connection: Connection) -> int:
     return last
 
 
+def time_of_change(connection: Connection, sequence: int) -> int | None:
+    """When a change was, in Unix milliseconds; None if there is none of this number."""
+    row = connection.execute("SELECT at FROM changes WHERE seq = ?", (sequence,)).fetchone()
+    return None if row is None else row[0]
+
+
 def _messages(connection: Connection, after: FeedPosition, most: int, most_bytes: int) -> tuple[list[Row], bool]:
     """The changed messages, and whether these are all."""
     rows = connection.execute(_SAME_CHANGE, (after.message_sequence, after.message_key, most + 1)).fetchall()
