@@ -32,8 +32,9 @@ from turnlog.store import open_store
 from turnlog.store.base import SessionFilter
 from turnlog.store.feed.copies import MessagesNeededError
 from turnlog.store.feed.hidden_ids import HiddenIds
-from turnlog.store.feed.reading import Shared, shared_messages
-from turnlog.store.feed.values import IDENTITY, KEYS, SHAPE, TABLES, ArchivedBytes, FeedBatch, FeedPosition
+from turnlog.store.feed.owners import Owner
+from turnlog.store.feed.reading import Shared, read_batch, shared_messages, snapshot
+from turnlog.store.feed.values import IDENTITY, KEYS, SHAPE, TABLES, ArchivedBytes, FeedBatch, FeedPosition, Row
 from turnlog.store.postgres.store import PostgresStore
 
 DATA = Path(__file__).parents[1] / "data"
@@ -914,27 +915,30 @@ def test_the_files_of_a_session_that_is_forgotten_at_metrics_stay_away_too(
 
 
 def test_the_file_of_a_new_subagent_of_a_forgotten_session_does_not_stay(
-    tmp_path: Path,
-    hub: HubProcess,
-    hub_store: PostgresStore,
-    place: tuple[HubProcess, str],
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, hub: HubProcess, hub_store: PostgresStore
 ) -> None:
-    """It comes with the first batch, and whose it is with a later one."""
-    monkeypatch.setattr(pusher, "MANY_MESSAGES", 1)
+    """Where it came before the batch that says whose it is."""
     laptop, desktop = copies_at(tmp_path, hub, laptop="full", desktop="full")
     with open_store(laptop.store_path) as store:
         store.forget("claude-code:s1")
     laptop.push()
-    log(desktop, "/home/ana/s0", "s0", "hazel", "two")
-    desktop.sync()
     subagent(desktop, "/home/ana/app", "s1", "a0")
     desktop.sync()
-    desktop.push()
-    assert ids(hub_store) == ["claude-code:s0"]
-    with psycopg.connect(place[1]) as connection:
-        paths = connection.execute("SELECT path FROM turnlog.sources").fetchall()
-    assert [Path(path).name for (path,) in paths] == ["s0.jsonl"]
+    with snapshot(desktop.store_path) as connection:
+        second = read_batch(connection, FeedPosition())
+    assert second is not None
+    names: dict[str, dict[int, Row]] = {table: {} for table in IDENTITY}
+    names["sources"] = second.names["sources"]
+    rows = {"sources": second.rows["sources"]}
+    first = FeedBatch(after=FeedPosition(), until=FeedPosition(0, 0, 1), has_more=True, rows=rows, names=names)
+    second.after = first.until
+    files: list[list[str]] = []
+    for batch in (first, second):
+        hub_store.take("ana/old", batch, Owner("ana", "desktop"))
+        with hub_store.reading() as connection:
+            files.append([Path(path).name for (path,) in connection.execute("SELECT path FROM sources").fetchall()])
+    assert files == [["agent-a0.jsonl"], []]
+    assert ids(hub_store) == []
 
 
 def test_numbers_that_are_forgotten_leave_what_another_machine_sends_whole(
