@@ -435,6 +435,29 @@ def test_a_secret_does_not_come_back_because_of_a_session_that_the_hub_has_forgo
             state.generation += 1
 
 
+def test_a_secret_goes_from_others_when_its_session_is_forgotten_on_the_hub(
+    tmp_path: Path, hub: HubProcess, hub_store: PostgresStore, place: tuple[HubProcess, str]
+) -> None:
+    box = Box(tmp_path, hub)
+    box.level("/", "full")
+    box.level("/home/ana/second", "redacted")
+    path = log(box, "/home/ana/first", "s1", "one", f"a key {SECRET}")
+    resume(box, path, "/home/ana/second", "s2", "three")
+    box.sync()
+    box.push()
+    assert shown_on(hub_store, "claude-code:s2") == ["one", f"a key {SECRET}", "three"]
+    hub_store.forget("claude-code:s1")
+    assert shown_on(hub_store, "claude-code:s2") == ["three"]
+    assert SECRET.encode() not in dump(place[1])
+    box.push()
+    assert ids(hub_store) == ["claude-code:s2"]
+    (one, key, three) = shown_on(hub_store, "claude-code:s2")
+    assert (one, three) == ("one", "three")
+    assert key.startswith("a key")
+    assert SECRET.encode() not in dump(place[1])
+    assert box.push().batches == 0
+
+
 def test_a_hub_that_asks_for_something_else_each_time_is_not_answered_for_ever(
     tmp_path: Path, hub: HubProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:

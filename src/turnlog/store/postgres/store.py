@@ -18,6 +18,7 @@ from turnlog.store.feed.reading import archived_sizes
 from turnlog.store.feed.taken_back import BeginAgainError
 from turnlog.store.feed.taking import Taken, take
 from turnlog.store.feed.values import ArchivedBytes, ArchivedSizes, FeedBatch, FeedPosition
+from turnlog.store.feed.withholding import withhold
 from turnlog.store.postgres import blobs, schema
 from turnlog.store.postgres.archives import take_sent
 from turnlog.store.postgres.connection import TeamConnection
@@ -25,7 +26,7 @@ from turnlog.store.postgres.database import Database
 from turnlog.store.postgres.dialect import SCHEMA
 from turnlog.store.postgres.files import KeptFiles
 from turnlog.store.rows import moment
-from turnlog.store.sqlite.forget import forget
+from turnlog.store.sqlite.forget import concerned, forget
 from turnlog.store.sqlite.reading import Connections
 from turnlog.store.sqlite.sources import SHOWN_DIAGNOSTICS
 from turnlog.store.sqlite.store import SqliteStore
@@ -170,10 +171,14 @@ class PostgresStore(PostgresConnections, KeptFiles, SqliteStore):
     ) -> Forgetting:
         """Remove a session; its bytes leave the database's files as PostgreSQL writes over them.
 
-        `note` writes in the same transaction who did it.
+        Messages that others share keep no words that came because of it: their machines send all again. `note` writes
+        in the same transaction who did it.
         """
         with self._writing() as connection:
-            plan = forget(connection, session_id, _owner_of(connection, session_id))
+            owner = _owner_of(connection, session_id)
+            if owner:
+                withhold(connection, concerned(connection, session_id, owner), "")
+            plan = forget(connection, session_id, owner)
             note(cast("TeamConnection", connection))
             return plan
 
