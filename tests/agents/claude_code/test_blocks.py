@@ -67,6 +67,11 @@ A, B = call("toolu_a"), call("toolu_b")
         ),
         pytest.param([[thought("", "c2ln")], [thought("", "bWln")]], ["", ""], id="withheld thoughts"),
         pytest.param([[thought("Hm")], [text("Hmm")]], ["Hm", "Hmm"], id="a thought and a text"),
+        pytest.param(
+            [[text(""), text("No")], [A], [text("Now"), text("Now on")]],
+            ["", "No", "toolu_a", "Now", "Now on"],
+            id="fewer blocks than the message has",
+        ),
         pytest.param([[text("a" * 99 + "b" + "c" * 99)], [text("a" * 99 + "d" + "c" * 99)]], None, id="long texts"),
     ],
 )
@@ -139,6 +144,75 @@ def test_a_message_that_is_repeated_under_other_ids_is_one(count: int) -> None:
     assert says(read(*first, *between, *again)) == SAID
     rest = [log.assistant("msg_1", *blocks, stop=None) for blocks in CONTENTS[count:]]
     assert says(read(*first[: count + 1], *between, *again, *rest)) == SAID
+
+
+def context(log: Log, words: str) -> Record:
+    return log.record("attachment", attachment={"type": "edited_text_file", "filename": "/w/a", "snippet": words})
+
+
+def test_a_text_like_the_first_one_after_a_prompt_that_was_sent_meanwhile_is_kept() -> None:
+    """R-S15: one equal block is no repetition of the message."""
+    log = Log("2.1.20")
+    records = [log.user("Fix it"), log.assistant("msg_1", text("Now")), log.assistant("msg_1", A)]
+    records += [log.user("And that"), context(log, "1"), log.result("toolu_a")]
+    assert says(read(*records, log.assistant("msg_1", text("Now")), log.assistant("msg_1", B))) == [
+        *("Now", "toolu_a", "Now", "toolu_b")
+    ]
+
+
+def test_a_text_like_the_first_one_between_the_records_of_other_answers_is_kept() -> None:
+    log = Log("2.1.20")
+    records = [log.user("Fix it"), log.assistant("msg_0", text("So")), log.assistant("msg_1", text("Now"))]
+    for block in (A, text("Now"), B):
+        records += [log.assistant("msg_0", text(f"So {len(records)}")), log.assistant("msg_1", block)]
+    assert says(read(*records)) == ["Now", "toolu_a", "Now", "toolu_b"]
+
+
+def test_blocks_that_all_follow_the_prompt_are_kept() -> None:
+    log = Log("2.1.20")
+    prompt = log.user("Fix it")
+    records = [log.assistant("msg_1", *blocks, parentUuid=prompt["uuid"]) for blocks in CONTENTS]
+    assert says(read(prompt, *records)) == SAID
+
+
+def again(records: list[Record]) -> list[Record]:
+    """These records under other ids."""
+    ids = {record["uuid"]: f"{int(record['uuid'][0]) + 1}{record['uuid'][1:]}" for record in records}
+    return [{**record, "uuid": ids[record["uuid"]], "parentUuid": ids.get(record["parentUuid"])} for record in records]
+
+
+def history(log: Log, *contents: list[dict[str, Any]], message_id: str = "msg_1") -> list[Record]:
+    """Records of a message with context between them, and the results of calls that have one."""
+    records: list[Record] = []
+    for blocks in contents:
+        records.append(log.assistant(message_id, *blocks, stop=None))
+        if blocks[-1] == A:
+            records += [log.result("toolu_a"), context(log, "1")]
+    return records
+
+
+@pytest.mark.parametrize("first", ["prompt", "context", "context beside it", "answer"])
+@pytest.mark.parametrize("cumulative", [False, True])
+def test_a_history_that_is_repeated_under_other_ids_brings_nothing(first: str, cumulative: bool) -> None:
+    """R-K4: with a call without a result, context and repeated records in it, and a later prompt."""
+    log = Log("1.0.24")
+    whole = [text("Well"), *(block for blocks in CONTENTS for block in blocks)]
+    contents = [whole[: count + 1] if cumulative else [block] for count, block in enumerate(whole)]
+    said = ["Well", *SAID]
+    records = [log.user("Fix it")]
+    if first.startswith("context"):
+        records.append(context(log, "1"))
+    if first == "context beside it":
+        log.last = records[0]["uuid"]
+    elif first == "answer":
+        records += history(log, [text("So")], message_id="msg_0")
+    records += history(log, *contents)
+    later = [log.user("Go on"), log.assistant("msg_2", text("Now"))]
+    copy = again(records)
+    assert says(read(*records, *later, *copy)) == said
+    assert says(read(*records, *later, *copy, *again(copy))) == said
+    for place in range(1, len(copy)):
+        assert says(read(*records, *later, *copy[:place], records[-1], *copy[place:])) == said
 
 
 def test_snapshots_that_are_repeated_are_one_reading() -> None:

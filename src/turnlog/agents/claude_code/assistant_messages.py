@@ -18,6 +18,7 @@ from turnlog.agents.claude_code.fold_context import (
 )
 from turnlog.agents.claude_code.records import ApiMessage, ClaudeRecord, ContentBlock
 from turnlog.agents.claude_code.state import (
+    ROOT,
     SYNTHETIC,
     ClaudeCallDraft,
     ClaudeMessageDraft,
@@ -45,7 +46,7 @@ def read_assistant(context: ClaudeContext, record: ClaudeRecord) -> None:
     if place is None:
         place = _place_message(context, message_id, record, message, session)
     elif record.uuid is not None:
-        begins_again = not _continue_message(context, record, message_id, session)
+        begins_again = _continue_message(context, record, message_id, place, session)
     draft = context.reopen(message_id, place, session)
     if record.uuid is not None:
         draft.record_ids.append(record.uuid)
@@ -80,7 +81,8 @@ def _place_message(
         _add_opening(session)
     # A block that is numbered in the log has its number in a copy too.
     is_copy = context.reads_copy and record.api_block_index is None
-    place = ClaudePendingMessage(context.position, parent, state.turn or None, step, is_copy=is_copy)
+    follows = context.state.texts.get(parent)
+    place = ClaudePendingMessage(context.position, parent, state.turn or None, step, is_copy=is_copy, follows=follows)
     forgotten = context.state.remember_message(message_id, place)
     # Blocks of a forgotten message are numbered from 0 again, so it must not continue in the same draft: with another
     # split of the same bytes it would not.
@@ -99,17 +101,34 @@ def _add_opening(session: SessionContext) -> None:
             state.opening = ""
 
 
-def _continue_message(context: ClaudeContext, record: ClaudeRecord, message_id: str, session: SessionContext) -> bool:
+def _continue_message(
+    context: ClaudeContext, record: ClaudeRecord, message_id: str, place: ClaudePendingMessage, session: SessionContext
+) -> bool:
     """Give a later record of a message its node: the message, or context injected since, if the record follows that.
 
-    Return whether it follows one of them.
+    Return whether it follows neither, but a repetition of what the message follows.
     """
     node = context.parent_node(record, session)
     state = session.state
     follows_injected = node == state.leaf and state.anchor == message_id
     assert record.uuid is not None
     context.state.remember_record(record.uuid, node if follows_injected else message_id)
-    return follows_injected or node == message_id
+    return not follows_injected and node != message_id and _follows_repetition(context, place, node, session)
+
+
+def _follows_repetition(
+    context: ClaudeContext, place: ClaudePendingMessage, node: str, session: SessionContext
+) -> bool:
+    """Whether a node is what a message follows, written again: a message that is repeated, or another of that text.
+
+    A prompt, context or another answer that only came between the records of the message is none.
+    """
+    if node == place.parent:
+        parent = context.state.messages.get(node)
+        return parent is not None and parent.blocks.repeated is not None
+    # A message that follows the anchor has the newest context as its parent: see `ClaudeContext.attach`.
+    parent = session.state.leaf if node == session.state.anchor else node
+    return place.follows is not None and place.follows == context.state.texts.get(parent or ROOT)
 
 
 def _add_blocks(

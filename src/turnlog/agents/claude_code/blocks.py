@@ -5,9 +5,9 @@ one of an earlier record only where the log shows it:
 
 - **Its record is repeated**: it has the same `uuid`. A restart of the editor and compactions in the desktop app write
   records again. What the record says may have grown.
-- **The message is repeated from its beginning** in records with other ids: the first of them follows another message,
-  and the blocks come again word for word.
-- **The record is another snapshot of the message**: it has the blocks of the message from the first one on, or the
+- **The message is repeated from its beginning** in records with other ids: the first of them follows a repetition of
+  what the message follows, and the blocks come again word for word.
+- **The record is another snapshot of the message**: it has all blocks of the message from the first one on, or the
   block that was read last, as they were or with more text. A text grows only as long as its stream goes on: a stop
   reason ends that, and so does the signature of a thought.
 - **A call has its id.**
@@ -88,15 +88,15 @@ class BlockNumbers:
         Args:
             record_id: The record's `uuid`; None if it has none.
             written: Its blocks, in their order.
-            begins_again: The record follows another message, although its own has begun.
+            begins_again: The record follows what its message follows, which was written again.
         """
         seen = self._seen
         record = crc32(record_id.encode(errors="replace")) if record_id else 0
         if record in self._records:
-            seen.repeated = None
             numbers = self._repeat_record(record, self._records[record].copy(), written)
         elif begins_again or seen.repeated is not None:
-            seen.repeated = 0 if begins_again else seen.repeated
+            if seen.repeated is None or self._begins_message(written, begins_again=begins_again):
+                seen.repeated = 0
             numbers = self._repeat_message(written)
             if len(numbers) < len(written):
                 seen.repeated = None
@@ -125,30 +125,39 @@ class BlockNumbers:
             numbers.append(number)
         return numbers
 
+    def _begins_message(self, written: Sequence[WrittenBlock], *, begins_again: bool) -> bool:
+        """Whether a record of a message that is being repeated has its first block, in a snapshot or once more."""
+        # What the message follows may also come again between its records, as a reminder does.
+        compared = written[:1] if begins_again else written
+        return (begins_again or len(written) > 1) and all(map(_ever_said, self._seen.blocks, compared))
+
     def _repeat_message(self, written: Sequence[WrittenBlock]) -> list[int]:
         """The numbers of the blocks that repeat the message word for word, up to the first that does not."""
         seen, numbers = self._seen, list[int]()
         for block in written:
             expected = seen.repeated
             assert expected is not None
-            if block.call_id is not None:
-                number = self._calls.get(block.call_id)
-            else:
-                # An earlier snapshot of a block may be repeated besides its last one.
-                places = [at for at in (expected, expected - 1) if 0 <= at < len(seen.blocks)]
-                number = next((at for at in places if _ever_said(seen.blocks[at], block)), None)
+            # An earlier snapshot of a block may be repeated besides its last one.
+            number = self._repeated_at((expected, expected - 1), block)
             if number is None:
                 break
             seen.repeated = number + 1
             numbers.append(number)
         return numbers
 
+    def _repeated_at(self, places: tuple[int, ...], block: WrittenBlock) -> int | None:
+        """The number of the block that is repeated, if it is a call that is known or the one at one of these places."""
+        if block.call_id is not None:
+            return self._calls.get(block.call_id)
+        blocks = self._seen.blocks
+        return next((at for at in places if 0 <= at < len(blocks) and _ever_said(blocks[at], block)), None)
+
     def _read_snapshot(self, record: int, written: Sequence[WrittenBlock]) -> list[int]:
         """The numbers of the blocks of a new record, which may be a snapshot of blocks that are known."""
         blocks, numbers = self._seen.blocks, list[int]()
         # A snapshot of one block is that of the end of the stream.
         expected = self._seen.newest if self._seen.newest == len(blocks) - 1 else len(blocks)
-        if len(written) > 1 and all(map(_is_snapshot_of, blocks, written)):
+        if 1 < len(written) >= len(blocks) and all(map(_is_snapshot_of, blocks, written)):
             expected = 0
         for block in written:
             if 0 <= expected < len(blocks) and _is_snapshot_of(blocks[expected], block):

@@ -94,6 +94,8 @@ class ClaudePendingMessage(msgspec.Struct, array_like=True):
     blocks: SeenBlocks = msgspec.field(default_factory=SeenBlocks)
     is_copy: bool = False
     """It is known by copies in another session's log, which may leave out blocks."""
+    follows: int | None = None
+    """Checksum of what its parent says, if that is a prompt or context."""
 
 
 class ClaudePendingCall(msgspec.Struct, array_like=True):
@@ -192,7 +194,8 @@ class ClaudeState(msgspec.Struct):
     nodes: dict[str, str] = {}
     """Record id -> the message it belongs to or hangs under."""
     texts: dict[str, int] = {}
-    """Record id -> checksum of what the record says: another one with its id may say something else."""
+    """Record id -> checksum of what the record says: another one with its id may say something else, and a copy with
+    another id says the same."""
     sidechains: dict[str, str] = {}
     """Record id -> the session id of the inline sidechain it belongs to."""
     messages: dict[str, ClaudePendingMessage] = {}

@@ -147,6 +147,11 @@ def add_message(
     """Add the message of a record. Without an `origin` its text decides what it is. Blocks of results are skipped."""
     message_id = record.uuid or context.position_id()
     parts, user_text = _parts_of(context, record, content, message_id)
+    # What a `user` record says was noted when it was read.
+    if record.message is None and record.uuid is not None:
+        text = "".join([part.text for part in parts if isinstance(part, TextPart)])
+        if text:
+            context.state.remember_text(record.uuid, text)
     if origin is None:
         origin = _origin_in_session(context, record, session, _origin_of(parts, user_text), user_text)
     if record.permission_mode is not None:
