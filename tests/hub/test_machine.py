@@ -822,6 +822,24 @@ def test_of_a_session_that_one_machine_takes_back_the_other_sends_all_again_when
     assert hub_store.session("claude-code:s1").counts.messages == 7
 
 
+def test_the_file_of_a_session_that_another_machine_has_taken_back_stays_away(
+    tmp_path: Path, hub: HubProcess, hub_store: PostgresStore, place: tuple[HubProcess, str]
+) -> None:
+    """It was read again, and the session has not changed."""
+    laptop, desktop = copies_at(tmp_path, hub, laptop="full", desktop="full")
+    laptop.level("/", "none")
+    laptop.push()
+    with sqlite3.connect(desktop.store_path) as store:
+        store.execute("UPDATE sources SET read_at = ?", (time.time_ns() // 1_000_000,))
+    log(desktop, "/home/ana/app", "s2", "hazel")
+    desktop.sync()
+    desktop.push()
+    assert ids(hub_store) == ["claude-code:s2"]
+    with psycopg.connect(place[1]) as connection:
+        rows = connection.execute("SELECT path FROM turnlog.sources").fetchall()
+    assert [Path(path).stem for (path,) in rows] == ["s2"]
+
+
 def test_a_machine_that_begins_again_brings_all_that_is_not_forgotten(
     tmp_path: Path, hub: HubProcess, hub_store: PostgresStore, place: tuple[HubProcess, str]
 ) -> None:

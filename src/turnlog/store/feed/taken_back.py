@@ -45,9 +45,12 @@ class TakenBack:
 
     def check(self, session_ids: Collection[str]) -> None:
         """Raise BeginAgainError if the feed, which goes on, has one of these sessions and has not begun since."""
-        begun = self._begun()
-        if any(self._feed not in begun.get(session_id, (self._feed,)) for session_id in session_ids):
+        if not self.gone().isdisjoint(session_ids):
             raise BeginAgainError("another machine has taken back a session of this batch: send all again")
+
+    def gone(self) -> set[str]:
+        """Ids of sessions that another machine has taken back, of which the feed would bring only what is new."""
+        return {session_id for session_id, feeds in self._begun().items() if self._feed not in feeds}
 
     def drop_forgotten(self) -> None:
         """Keep nothing of sessions that are forgotten: they stay out of every batch anyway."""

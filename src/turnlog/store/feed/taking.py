@@ -184,7 +184,9 @@ class _Taking:
             raise AbsenceNeededError(sorted(":".join(self._sent_names[key]) for key in shown))
         self._left_out = gone | self._forks.outdated
         self._find_keys("sessions", "SELECT max(key) FROM sessions", self._left_out)
-        self._batch = without_sources(self._connection, self._batch, self._keys, gone)
+        # A file may change, and its session not.
+        absent = gone | self._taken_back.gone() if self._is_of_many else gone
+        self._batch = without_sources(self._connection, self._batch, self._keys, absent)
         self._save_sources()
         self._batch = without_messages(self._batch, self._keys)
         self._find_keys("messages", "SELECT seq FROM sqlite_sequence WHERE name = 'messages'", set())
