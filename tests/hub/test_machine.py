@@ -329,14 +329,16 @@ def test_secrets_go_with_the_session_that_let_them_leave(
 def test_secrets_that_a_machine_takes_back_are_shown_nowhere_until_another_has_sent_the_messages_again(
     tmp_path: Path, hub: HubProcess, hub_store: PostgresStore, place: tuple[HubProcess, str]
 ) -> None:
-    laptop, desktop = Box(tmp_path, hub), Box(tmp_path, hub, "desktop")
+    """Also where it has not sent them last."""
+    laptop, desktop, tower = Box(tmp_path, hub), Box(tmp_path, hub, "desktop"), Box(tmp_path, hub, "tower")
     laptop.level("/", "full")
     texts = ["hazel", f"the token is {SECRET}", "three"]
-    log(desktop, "/home/ana/s1", "s1", *texts)
+    for box in (desktop, tower):
+        log(box, "/home/ana/s1", "s1", *texts)
     first = log(laptop, "/home/ana/s1", "s1", *texts)
     resume(laptop, first, "/home/ana/s2", "s2", "four")
     first.unlink()
-    for box in (desktop, laptop):
+    for box in (desktop, tower, laptop):
         box.sync()
         box.push()
     assert SECRET in shown_on(hub_store, "claude-code:s1")[1]
@@ -1214,8 +1216,10 @@ def test_a_fork_goes_on_when_what_it_is_a_fork_of_is_forgotten(
 
 
 def test_a_store_that_was_made_anew_is_sent_whole_also_where_it_has_more_changes(
-    tmp_path: Path, hub: HubProcess, hub_store: PostgresStore
+    tmp_path: Path, hub: HubProcess, hub_store: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A push of it that is cut off goes on where it was."""
+    monkeypatch.setattr(pusher, "MANY_MESSAGES", 2)
     box = Box(tmp_path, hub)
     log(box, "/home/ana/app", "s1", "one", "two")
     box.sync()
@@ -1225,7 +1229,19 @@ def test_a_store_that_was_made_anew_is_sent_whole_also_where_it_has_more_changes
     for session in ("s0", "s2"):
         log(box, "/home/ana/app", session, "three", "four")
         box.sync()
-    box.push()
+    push, taken = HubClient.push, list[str]()
+
+    def take_one(self: HubClient, *batch: Any) -> Any:
+        if taken:
+            raise HubUnreachableError("no more")
+        taken.append("one")
+        return push(self, *batch)
+
+    with monkeypatch.context() as cut:
+        cut.setattr(HubClient, "push", take_one)
+        with pytest.raises(HubUnreachableError):
+            box.push()
+    assert box.push().messages == 2 * 3 - 2
     assert ids(hub_store) == ["claude-code:s0", "claude-code:s1", "claude-code:s2"]
     assert shown_on(hub_store, "claude-code:s0") == ["three", "four"]
 

@@ -317,8 +317,9 @@ class StorePusher:
         elif generation == state.generation:
             with snapshot(self._store_path) as connection:
                 if position.sequence > last_change(connection) or not self._is_known(connection):
-                    # The store was made anew, or restored.
+                    # The store was made anew, or restored. Noted now: a push that is cut off goes on where it was.
                     state.generation = generation + 1
+                    self._note_change()
         state.rules = current_levels(state).digest()
         return position if generation == state.generation else FeedPosition()
 

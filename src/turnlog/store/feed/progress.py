@@ -41,6 +41,13 @@ def save_progress(connection: Connection, store: str, position: FeedPosition, ge
     _write(connection, store, _packed(position, generation, machine))
 
 
+def feeds_of(connection: Connection, user: str) -> set[str]:
+    """The stores of this person of which batches were taken."""
+    prefix = _setting(f"{user}/")
+    rows = connection.execute("SELECT name FROM settings WHERE substr(name, 1, ?) = ?", (len(prefix), prefix))
+    return {name[len(FEED) :] for (name,) in rows.fetchall()}
+
+
 def begin_again(connection: Connection, store: str) -> None:
     """Take nothing of this store any more, unless its feed begins again. The caller owns the transaction."""
     _, generation, machine = _read(connection, store)

@@ -102,7 +102,8 @@ class Removal:
 
     def _withhold(self, session_id: str) -> None:
         if self._user:
-            withhold(self._connection, concerned(self._connection, session_id, self._user), self._store)
+            concerns = concerned(self._connection, session_id, self._user)
+            withhold(self._connection, concerns, self._user, self._store)
 
     def _bury(self, session_ids: Iterable[str]) -> None:
         """Keep sessions out that are not here, unless that is so already."""

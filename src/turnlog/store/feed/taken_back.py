@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
 from turnlog.errors import ConflictError
-from turnlog.store.feed.progress import FEED
+from turnlog.store.feed.progress import feeds_of
 from turnlog.store.feed.tables import in_chunks
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ class TakenBack:
         self._connection = connection
         self._user = user
         self._setting = f"taken back of {user}"
-        self._prefix = f"{FEED}{user}/"
         self._feed = feed
 
     def note(self, session_ids: Collection[str]) -> None:
@@ -58,10 +57,7 @@ class TakenBack:
             self._save(begun)
 
     def _feeds(self) -> set[str]:
-        found = self._connection.execute(
-            "SELECT name FROM settings WHERE substr(name, 1, ?) = ?", (len(self._prefix), self._prefix)
-        )
-        return {name[len(FEED) :] for (name,) in found.fetchall()}
+        return feeds_of(self._connection, self._user)
 
     def _forgotten(self, session_ids: Iterable[str]) -> set[str]:
         names = {name: session_id for session_id in session_ids for name in (session_id, f"{self._user}/{session_id}")}

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from turnlog.model import Message
 from turnlog.store import bodies, zstd
-from turnlog.store.feed.progress import begin_again
+from turnlog.store.feed.progress import begin_again, feeds_of
 from turnlog.store.feed.tables import FeedTables, in_chunks
 
 if TYPE_CHECKING:
@@ -36,16 +36,17 @@ _ELSEWHERE: Final = (
 )
 
 
-def withhold(connection: Connection, session_keys: Collection[int], store: str) -> None:
-    """Take the words out of messages that came at `full` because of sessions that are about to go.
+def withhold(connection: Connection, session_keys: Collection[int], user: str, store: str) -> None:
+    """Take the words out of messages that came at `full` because of sessions of this person that are about to go.
 
-    The stores that have sent them, too, are to begin again, but not `store`, which sends the batch. The caller owns the
-    transaction.
+    Where other stores have sent them, too, the person's feeds are to begin again, but not that of `store`, which sends
+    the batch. The caller owns the transaction.
     """
     going = json.dumps(sorted(session_keys))
     shared = sorted({key for (key,) in connection.execute(_OF_SESSIONS, (going,)).fetchall()})
     levels: dict[int, set[str]] = defaultdict(set)
     stores: dict[int, set[str]] = defaultdict(set)
+    """Message -> the stores that have sent the other sessions last."""
     for chunk in in_chunks(shared):
         for key, level, sent_by in connection.execute(_ELSEWHERE, (chunk, going)).fetchall():
             levels[key].add(level)
@@ -54,8 +55,9 @@ def withhold(connection: Connection, session_keys: Collection[int], store: str) 
     if not keys:
         return
     _empty(connection, keys)
-    for other in sorted({each for key in keys for each in stores[key]} - {store, ""}):
-        begin_again(connection, other)
+    if any(stores[key] - {store} for key in keys):
+        for other in sorted(feeds_of(connection, user) - {store}):
+            begin_again(connection, other)
 
 
 def _empty(connection: Connection, keys: Sequence[int]) -> None:

@@ -177,7 +177,7 @@ class PostgresStore(PostgresConnections, KeptFiles, SqliteStore):
         with self._writing() as connection:
             owner = _owner_of(connection, session_id)
             if owner:
-                withhold(connection, concerned(connection, session_id, owner), "")
+                withhold(connection, concerned(connection, session_id, owner), owner, "")
             plan = forget(connection, session_id, owner)
             note(cast("TeamConnection", connection))
             return plan
