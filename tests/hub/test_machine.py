@@ -35,6 +35,7 @@ from turnlog.store.feed.hidden_ids import HiddenIds
 from turnlog.store.feed.owners import Owner
 from turnlog.store.feed.reading import Shared, read_batch, shared_messages, snapshot
 from turnlog.store.feed.values import IDENTITY, KEYS, SHAPE, TABLES, ArchivedBytes, FeedBatch, FeedPosition, Row
+from turnlog.store.postgres.search import SearchReplica
 from turnlog.store.postgres.store import PostgresStore
 
 DATA = Path(__file__).parents[1] / "data"
@@ -324,6 +325,50 @@ def test_secrets_go_with_the_session_that_let_them_leave(
     assert shown_on(hub_store, "claude-code:s1")[1:] == ["two", "three"]
     assert SECRET.encode() not in dump(place[1])
     assert box.push().batches == 0
+
+
+@pytest.mark.parametrize("change", ["lowered", "forgotten", "shorter"])
+def test_no_search_leads_to_words_that_are_no_longer_there(
+    tmp_path: Path, hub: HubProcess, hub_store: PostgresStore, change: str
+) -> None:
+    """Searches for beginnings would say them letter by letter."""
+    box = Box(tmp_path, hub)
+    box.level("/", "full")
+    box.level("/home/ana/s1", "full" if change == "lowered" else "redacted")
+    texts = ["hazel", f"the token is {SECRET}", "three"]
+    first = log(box, "/home/ana/s1", "s1", *texts)
+    resume(box, first, "/home/ana/s2", "s2", "walnut")
+    box.sync()
+    box.push()
+    with SearchReplica(hub_store, tmp_path / "copies") as copy:
+
+        def found(query: str) -> list[str]:
+            page = copy.sessions(query)
+            assert page.total == len(page.sessions)
+            return sorted(each.session_id for each in page.sessions)
+
+        copy.follow()
+        assert found(f"{SECRET[:10]}*") == ["claude-code:s1"]
+        if change == "lowered":
+            box.level("/home/ana/s1", "redacted")
+            box.level("/home/ana/s2", "redacted")
+        elif change == "forgotten":
+            hub_store.forget("claude-code:s2")
+        else:
+            log(box, "/home/ana/s1", "s1", "hazel")
+            (box.home / ".claude/projects/-home-ana-s2/s2.jsonl").unlink()
+            with open_store(box.store_path) as store:
+                store.forget("claude-code:s2")
+            box.sync()
+        if change != "forgotten":
+            box.push()
+        for _ in range(2):
+            copy.follow()
+            assert found(f"{SECRET[:10]}*") == []
+            box.push()
+        assert "claude-code:s1" in found("hazel")
+        files = [path.read_bytes() for path in (tmp_path / "copies").rglob("*.db*")]
+    assert not any(SECRET.lower().encode() in data.lower() for data in files)
 
 
 def test_secrets_that_a_machine_takes_back_are_shown_nowhere_until_another_has_sent_the_messages_again(

@@ -18,6 +18,7 @@ from turnlog.model import Message, TextPart, ToolCallPart, ToolKind
 from turnlog.store import open_store
 from turnlog.store.search import session_ranking, session_search
 from turnlog.store.search.base import SearchFilter, SearchSort, SessionSearchPage
+from turnlog.store.search.indexer import Indexer
 from turnlog.store.search.searcher import Searcher
 from turnlog.store.search.spelling import is_near
 
@@ -356,3 +357,17 @@ def test_without_an_index_nothing_is_found_and_all_is_unindexed(empty: SearchSto
 def test_no_query_is_an_error(store: SearchStore, query: str) -> None:
     for session in sessions(store, query).sessions:
         assert all(0 <= start < end <= len(name.text) for name in session.names for start, end in name.marks)
+
+
+def test_a_session_is_not_found_by_words_that_it_had(empty: SearchStore) -> None:
+    with open_store(empty.path, create=True) as store:
+        store.save_session("turnlog:one")
+    for text in ("apricot tart", "banana bread"):
+        with open_store(empty.path, create=True) as store:
+            store.save_messages("turnlog:one", [answer("a", text, 1)])
+        with Indexer(empty.path, empty.search_path) as indexer:
+            indexer.catch_up()
+        assert found(empty, text) == ["one"]
+    for query in ("apricot", "apri*", "apricot tart"):
+        page = sessions(empty, query)
+        assert (page.sessions, page.total) == ((), 0)

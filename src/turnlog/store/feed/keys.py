@@ -74,6 +74,24 @@ def find_names(connection: Connection, batch: FeedBatch, wait_for_writers: Calla
     return keys
 
 
+def stored_keys(connection: Connection, table: str, names: Iterable[Row], owner: str | None = None) -> dict[Row, int]:
+    """Agent and id of sessions or messages -> their keys, for those that are here; messages of this owner, or any."""
+    external_ids: dict[str, list[str]] = {}
+    for agent, external_id in names:
+        external_ids.setdefault(agent, []).append(external_id)
+    owned, user = ("", ()) if owner is None else (" AND owner = ?", (owner,))
+    found: dict[Row, int] = {}
+    for agent, ids in sorted(external_ids.items()):
+        for chunk in in_chunks(ids):
+            rows = connection.execute(
+                f"SELECT agent, external_id, key FROM {table} WHERE agent = ?"
+                f" AND external_id IN (SELECT value FROM json_each(?)){owned}",
+                (agent, chunk, *user),
+            )
+            found |= {(row[0], row[1]): row[2] for row in rows}
+    return found
+
+
 def _known(connection: Connection, table: str, names: Collection[Row]) -> dict[Row, int]:
     """The keys of those rows of a table with one of these names that are here."""
     identity = IDENTITY[table]

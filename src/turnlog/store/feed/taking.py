@@ -27,7 +27,7 @@ from turnlog.store.feed.copies import (
 )
 from turnlog.store.feed.digests import MessageDigests, SessionDigests
 from turnlog.store.feed.hidden_ids import HiddenIds
-from turnlog.store.feed.keys import Keys, find_names
+from turnlog.store.feed.keys import Keys, find_names, stored_keys
 from turnlog.store.feed.moves import Moves, PlaceComparison
 from turnlog.store.feed.owners import Owner, SessionOwners, with_own_ids
 from turnlog.store.feed.progress import lock_progress, lock_setting, progress_of, save_progress
@@ -265,18 +265,8 @@ class _Taking:
         """Find the keys of rows that are here, and give keys to those that are not."""
         names = self._batch.names.get(table, {})
         wanted = sorted(names.items())
-        known: dict[Row, int] = {}
-        is_owned = table == "messages" and self._owner is not None
-        owned = " AND owner = ?" if is_owned else ""
-        user = (self._owner.user,) if is_owned and self._owner is not None else ()
-        for agent in sorted({name[0] for name in names.values()}):
-            for chunk in in_chunks([name[1] for _, name in wanted if name[0] == agent]):
-                rows = self._connection.execute(
-                    f"SELECT agent, external_id, key FROM {table} WHERE agent = ?"
-                    f" AND external_id IN (SELECT value FROM json_each(?)){owned}",
-                    (agent, chunk, *user),
-                )
-                known |= {(row[0], row[1]): row[2] for row in rows}
+        owner = self._owner.user if table == "messages" and self._owner is not None else None
+        known = stored_keys(self._connection, table, [name for _, name in wanted], owner)
         (last,) = self._connection.execute(last_key).fetchone() or (0,)
         key = last or 0
         sent = {row[0] for row in self._batch.rows.get(table, ())}

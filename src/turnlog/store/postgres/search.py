@@ -28,6 +28,7 @@ from turnlog.store.feed.removal import withdraw
 from turnlog.store.feed.taking import take, take_archived
 from turnlog.store.feed.values import TABLES, FeedBatch, FeedPosition, Row
 from turnlog.store.keys import find_key
+from turnlog.store.postgres.outdated_words import outdated_messages
 from turnlog.store.postgres.refused_rows import Taken, what_can_be_taken
 from turnlog.store.search.base import (
     EVERYTHING,
@@ -135,7 +136,7 @@ class SearchReplica:
             reached = position_of(connection, _FEED)
         with Indexer(self._path, search_path(self._path)) as indexer:
             indexer.catch_up()
-            indexer.go_on_overwriting()
+            indexer.overwrite()
         self.searched = reached
         return taken
 
@@ -155,6 +156,9 @@ class SearchReplica:
         self._delete(withdrawn, withdraw)
         batch = msgspec.structs.replace(batch, withdrawn=withdrawn)
         batch = self._with_owners(batch)
+        if words := outdated_messages(connection, batch):
+            with Indexer(self._path, search_path(self._path)) as indexer:
+                indexer.remove(words, overwrite=batch.remaining is not None)
         sent: set[int] = {row[0] for row in batch.rows.get("messages", ())}
         left_out = self.left_out - sent
         try:

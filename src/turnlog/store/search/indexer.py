@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import closing, contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -121,16 +121,39 @@ class Indexer:
                 batch.write()
             else:
                 index_file.clear(self._file.connection)
-            # Deleted postings stay readable in free pages and in older segments until the file is rewritten.
             overwriting.mark(self._file.connection)
-        if self._file.size <= overwriting.LARGEST_AT_ONCE:
-            forgotten_at = overwriting.marked_at(self._file.connection)
-            self._file.scrub()
-            if forgotten_at is not None:
-                overwriting.unmark(self._file.connection, forgotten_at)
-        else:
-            self.go_on_overwriting()
+        self.overwrite()
         return is_complete
+
+    def remove(self, message_keys: Iterable[int], *, overwrite: bool = False) -> None:
+        """Delete the words of messages that are about to change or go, while their texts are there.
+
+        Afterwards, the words of texts that do not begin like the old ones could not be deleted, and would lead to their
+        sessions. With `overwrite`, the next call of `overwrite` leaves no bytes of them in the file. Raises
+        StoreBusyError if another process keeps the database busy.
+        """
+        with self._transaction() as batch:
+            rows = filter(None, map(self._store_reader.message, message_keys))
+            if all([batch.remove(row) for row in rows]):
+                batch.write()
+            else:
+                index_file.clear(self._file.connection)
+            if overwrite:
+                overwriting.mark(self._file.connection)
+
+    def overwrite(self) -> None:
+        """Overwrite forgotten words where the file still has bytes of them: they stay readable in free pages.
+
+        A large file is overwritten by a process that this one starts.
+        """
+        forgotten_at = overwriting.marked_at(self._file.connection)
+        if forgotten_at is None:
+            return
+        if self._file.size <= overwriting.LARGEST_AT_ONCE:
+            self._file.scrub()
+            overwriting.unmark(self._file.connection, forgotten_at)
+        else:
+            overwriting.start(self._store_path, self._file.path)
 
     def go_on_overwriting(self) -> None:
         """Start the process that overwrites forgotten words where the file still has bytes of them."""

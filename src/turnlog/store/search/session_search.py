@@ -93,9 +93,11 @@ class SessionSearch:
             return self._nothing(text)
         found: list[SessionHits] = []
         # The best hits order whole blocks, so a page in the middle of one needs the block from its beginning.
-        first = offset - offset % _BLOCK
+        first, left_out = offset - offset % _BLOCK, 0
         while first < min(len(ranked), offset + limit):
-            block = self._block(ranking, scope, ranked[first : first + _BLOCK], last_id)
+            together = ranked[first : first + _BLOCK]
+            block = self._block(ranking, scope, together, last_id)
+            left_out += len(together) - len(block)
             found += block[max(0, offset - first) : offset + limit - first]
             first += _BLOCK
         following = offset + limit
@@ -105,7 +107,7 @@ class SessionSearch:
         return SessionSearchPage(
             tuple(found),
             next_cursor=encode_cursor("sessions", last_id, now, following) if following < len(ranked) else None,
-            total=len(ranked) if at is None else None,
+            total=len(ranked) - left_out if at is None else None,
             total_is_exact=is_complete,
         )
 
@@ -144,6 +146,9 @@ class SessionSearch:
                 continue
             if not matches:
                 counted = self._some(ranking, scope, key)
+            # Unless it was just looked for, the words were in texts that are no longer there.
+            if ranking.found and not counted and not ranking.columns(key) and not ranking.unsure(key):
+                continue
             read = sorted(counted, key=self._order)[: self._read]
             found.append(
                 _Found(key, score, read, len({match.position for match in matches[:COUNTED]}), len(matches) <= COUNTED)
