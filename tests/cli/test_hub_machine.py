@@ -148,6 +148,10 @@ def test_a_new_machine_reads_its_logs_before_it_sends_or_says_how_far_it_is(
         file.write(claude_line(2, "and the drawer"))
     assert "Sent 0 messages" not in call("hub", "push").output
     assert "Everything is sent." in call("hub", "status").output
+    call("hub", "level", "/home/ada/shop", "metrics")
+    assert "Levels have changed: the next push takes back" in call("hub", "status").output
+    assert "Replaced on the hub: 1 session, whose level is lower now." in call("hub", "push").output
+    assert "Everything is sent." in call("hub", "status").output
 
 
 def test_a_push_says_what_it_takes_back(

@@ -476,6 +476,7 @@ class HubPushDocument(TypedDict):
     masked: dict[str, int]
     refused: list[str]
     taken_back: list[str]
+    lowered: list[str]
 
 
 class HubBudgetDocument(TypedDict):
@@ -494,13 +495,14 @@ class HubStatusDocument(TypedDict):
     """`turnlog hub status`: what is to be sent, and the last problem.
 
     `behind`: changes that are not sent yet; `contents` and `files`: large contents and log files of changes that are.
-    Null while the hub does not answer.
+    Null while the hub does not answer. `levels_changed`: whether the next push takes back and sends all again.
     """
 
     url: str
     user: str
     machine: str
     agreed: bool
+    levels_changed: bool
     behind: int | None
     contents: int | None
     files: int | None

@@ -148,6 +148,9 @@ def push(dry_run: bool, yes: bool, as_json: bool, store_path: Path) -> None:
         if report.taken_back:
             held = _sessions(report.taken_back, store_path)
             click.echo(f"Taken back from the hub: {held}, whose level is none now.")
+        if report.lowered:
+            lowered = _sessions(report.lowered, store_path)
+            click.echo(f"Replaced on the hub: {lowered}, whose level is lower now.")
         _write_masked(report)
     for session_id in sorted(report.refused):
         click.echo(f"turnlog: {plain(session_id)} is somebody else's on the hub: it was not sent", err=True)
@@ -164,6 +167,7 @@ def _document(report: PushReport, *, sent: bool) -> HubPushDocument:
         "masked": dict(sorted(report.masked.items())),
         "refused": sorted(report.refused),
         "taken_back": sorted(report.taken_back),
+        "lowered": sorted(report.lowered),
     }
 
 
@@ -209,6 +213,7 @@ def status(as_json: bool, store_path: Path) -> None:
     """Show the hub of this machine, and how far it is."""
     from turnlog.hub.machine.client import HubClient
     from turnlog.hub.machine.outgoing import Outgoing, find_outgoing
+    from turnlog.hub.machine.pusher import current_levels
     from turnlog.hub.machine.state import MachineState
     from turnlog.store.rows import moment
 
@@ -237,6 +242,7 @@ def status(as_json: bool, store_path: Path) -> None:
             "user": connection.user,
             "machine": connection.machine,
             "agreed": state.is_agreed,
+            "levels_changed": state.rules not in (None, current_levels(state).digest()),
             "behind": behind,
             "contents": None if outgoing is None else outgoing.contents,
             "files": None if outgoing is None else outgoing.files,
@@ -250,7 +256,9 @@ def status(as_json: bool, store_path: Path) -> None:
     click.echo(f"{plain(connection.url)} as {plain(connection.who())}")
     if not document["agreed"]:
         click.echo("Nothing is sent yet: `turnlog hub push` shows what would leave.")
-    if behind is not None:
+    if document["levels_changed"]:
+        click.echo("Levels have changed: the next push takes back what was sent at a higher one, and sends all again.")
+    elif behind is not None:
         click.echo(_to_send(max(behind, 0), outgoing or Outgoing(0, 0)))
     for each in budgets:
         spent = None if each.spent is None else Decimal(str(each.spent))

@@ -74,6 +74,8 @@ class PushReport(msgspec.Struct):
     """Sessions that somebody else has on the hub."""
     taken_back: set[str] = set()
     """Sessions that were on the hub, and of which nothing leaves any more."""
+    lowered: set[str] = set()
+    """Sessions that were on the hub at a higher level than they have now."""
     masked: Counter[str] = msgspec.field(default_factory=Counter[str])
     """Rule -> secrets that were taken out."""
     files: int = 0
@@ -156,6 +158,7 @@ class StorePusher:
                     following = thread.submit(self._packed, after, sieve, self._state.generation, withdrawn)
                     continue
                 report.taken_back |= {each for each, change in changed.items() if change.level == "none"}
+                report.lowered |= {each for each, change in changed.items() if change.withdrawn} - report.taken_back
                 self._note(leaving, changed, set(accepted.refused))
                 # Said once: the batches that follow bring these sessions again, at their new level.
                 changed, withdrawn = {}, []

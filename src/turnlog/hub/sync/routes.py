@@ -270,7 +270,7 @@ def _check_levels(batch: FeedBatch, highest: HighestLevel) -> None:
     """Raise a 403 for a session of a higher level than the team takes."""
     sent = {*batch.levels.values(), *(batch.levels.get(row[0], "full") for row in batch.rows.get("sessions", ()))}
     if any(is_above(level, highest) for level in sent):
-        message = f"this team takes sessions at the level {highest} at most: turnlog hub level {highest}"
+        message = f"this team takes sessions at the level {highest} at most: turnlog hub level PROJECT {highest}"
         raise HTTPException(403, message)
 
 
