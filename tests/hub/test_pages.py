@@ -175,6 +175,8 @@ def test_people_join_connect_and_share_in_the_browser(
 
         ana.get_by_role("button", name="Shown to: Some people").click()
         dialog.get_by_label("With a link").check()
+        dialog.get_by_role("button", name="Save").click()
+        expect(dialog.get_by_role("alert")).to_have_text("Nothing has changed yet: make a link.")
         dialog.get_by_label("It works for").select_option("A day")
         dialog.get_by_role("button", name="Make a link").click()
         link = dialog.locator(".secret code").inner_text()

@@ -56,9 +56,10 @@ function ShareDialog({ session, sharing, onClose }: ShareDialogProps) {
   const me = useMe();
   const change = useHubChange();
   const [visibility, setVisibility] = useState(sharing.visibility);
+  const [needsLink, setNeedsLink] = useState(false);
   const others = useItems<Member>(MEMBERS).filter(({ user }) => user.id !== me?.user?.id);
   const save = (_: unknown, form: FormData) => {
-    if (visibility === "link") return onClose();
+    if (visibility === "link") return sharing.links.length > 0 ? onClose() : setNeedsLink(true);
     const people = visibility === "people" ? form.getAll("person").map(String) : [];
     const body: SharingBody = { visibility, people };
     change.mutate({ method: "PUT", path: sharingPath(session.id), body }, { onSuccess: onClose });
@@ -104,6 +105,11 @@ function ShareDialog({ session, sharing, onClose }: ShareDialogProps) {
         </fieldset>
       )}
       {visibility === "link" && <Links session={session} sharing={sharing} />}
+      {visibility === "link" && needsLink && sharing.links.length === 0 && (
+        <p className="form-problem" role="alert">
+          Nothing has changed yet: make a link.
+        </p>
+      )}
       {visibility !== "link" && sharing.links.length > 0 && (
         <p className="form-text">Its links end with this.</p>
       )}

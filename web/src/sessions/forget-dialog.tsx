@@ -45,7 +45,8 @@ export function ForgetDialog({ sessions, onClose, onForgotten }: ForgetDialogPro
       </ul>
       <p className="form-text" aria-live="polite">
         {plans.data ? `This will go: ${describePlans(plans.data)}.` : "Finding out what will go…"}
-        {keepers > 0 && ` Messages that ${plural(keepers, "other session")} ${keepers === 1 ? "shares" : "share"} stay there.`}
+        {keepers > 0 &&
+          ` Messages that ${plural(keepers, "other session")} ${keepers === 1 ? "shares" : "share"} stay there.`}
       </p>
       <p className="form-text">It cannot be undone, and no sync brings it back. The agent's own logs stay.</p>
     </FormDialog>
