@@ -187,7 +187,7 @@ def test_credentials_in_the_database_are_not_read(root: Path, database: Path) ->
 
 
 def test_only_a_chat_of_the_terminal_has_a_command_to_resume_it(root: Path, database: Path) -> None:
-    """R-S52: `cursor-agent` knows no conversation of the editor."""
+    """`cursor-agent` knows no conversation of the editor."""
     write_home(CASES / "chat", root)
     write_home(CASES / "editor", root)
     read(database, root)
