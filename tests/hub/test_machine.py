@@ -371,6 +371,35 @@ def test_no_search_leads_to_words_that_are_no_longer_there(
     assert not any(SECRET.lower().encode() in data.lower() for data in files)
 
 
+def test_a_message_that_moves_to_another_session_is_found_there(
+    tmp_path: Path, hub: HubProcess, hub_store: PostgresStore
+) -> None:
+    """Its row need not change, so nothing else brings its words back."""
+    box = Box(tmp_path, hub)
+    box.level("/", "full")
+    for session, texts in {"s1": ("hazel", "walnut"), "s2": ("oak",)}.items():
+        log(box, "/home/ana/app", session, *texts)
+    box.sync()
+    box.push()
+    with SearchReplica(hub_store, tmp_path / "copies") as copy:
+        copy.follow()
+        with sqlite3.connect(box.store_path) as store:
+            keys = dict(store.execute("SELECT external_id, key FROM sessions").fetchall())
+            (moved,) = store.execute("SELECT key FROM messages WHERE external_id = 'msg_s1_1'").fetchone()
+            change = "INSERT INTO changes (session_key, kind, at) VALUES (?, 'session', 1)"
+            numbers = {session: store.execute(change, (session,)).lastrowid for session in keys.values()}
+            for session, number in numbers.items():
+                store.execute("UPDATE sessions SET changed_seq = ? WHERE key = ?", (number, session))
+            store.execute(
+                "UPDATE memberships SET session_key = ?, position = 99, changed_seq = ? WHERE message_key = ?",
+                (keys["s2"], numbers[keys["s2"]], moved),
+            )
+            store.execute("UPDATE messages SET billed_key = ? WHERE key = ?", (keys["s2"], moved))
+        box.push()
+        copy.follow()
+        assert [hit.message_id for hit in copy.search("walnut").hits] == ["msg_s1_1"]
+
+
 def test_secrets_that_a_machine_takes_back_are_shown_nowhere_until_another_has_sent_the_messages_again(
     tmp_path: Path, hub: HubProcess, hub_store: PostgresStore, place: tuple[HubProcess, str]
 ) -> None:

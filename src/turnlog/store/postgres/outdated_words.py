@@ -33,16 +33,11 @@ def _lost(connection: sqlite3.Connection, batch: FeedBatch, keys: dict[int, int]
     """The messages of complete sessions that lose all their places."""
     names = batch.names.get("sessions", {})
     stored = stored_keys(connection, "sessions", [names[key] for key in batch.complete])
-    sessions = {key: stored[names[key]] for key in batch.complete if names[key] in stored}
-    stays = {
-        (sessions[row[0]], keys[row[2]])
-        for table in _PLACES
-        for row in batch.rows.get(table, ())
-        if row[0] in sessions and row[2] in keys
-    }
-    gone = _places(connection, "session_key", sessions.values()) - stays
-    messages = {message for _, message in gone}
-    return messages - {message for _, message in _places(connection, "message_key", messages) - gone}
+    before = _places(connection, "session_key", stored.values())
+    stays = {keys[row[2]] for table in _PLACES for row in batch.rows.get(table, ()) if row[2] in keys}
+    messages = {message for _, message in before} - stays
+    # What another session has there stays, unless that is complete, too, and has it no more.
+    return messages - {message for _, message in _places(connection, "message_key", messages) - before}
 
 
 def _places(connection: sqlite3.Connection, column: str, values: Collection[int]) -> set[tuple[int, int]]:

@@ -108,7 +108,8 @@ class SessionSearch:
             tuple(found),
             next_cursor=encode_cursor("sessions", last_id, now, following) if following < len(ranked) else None,
             total=len(ranked) - left_out if at is None else None,
-            total_is_exact=is_complete,
+            # Sessions of blocks that are not read yet may have to be left out, too.
+            total_is_exact=is_complete and (not left_out or first >= len(ranked)),
         )
 
     def _nothing(self, text: str) -> SessionSearchPage:
