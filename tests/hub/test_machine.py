@@ -400,6 +400,30 @@ def test_a_message_that_moves_to_another_session_is_found_there(
         assert [hit.message_id for hit in copy.search("walnut").hits] == ["msg_s1_1"]
 
 
+def test_a_message_that_is_superseded_stays(tmp_path: Path, hub: HubProcess, place: tuple[HubProcess, str]) -> None:
+    box = Box(tmp_path, hub)
+    log(box, "/home/ana/app", "s1", "hazel", "walnut")
+    box.sync()
+    box.push()
+    with sqlite3.connect(box.store_path) as store:
+        (session,) = store.execute("SELECT key FROM sessions").fetchone()
+        change = "INSERT INTO changes (session_key, kind, at) VALUES (?, 'session', 1)"
+        number = store.execute(change, (session,)).lastrowid
+        store.execute("UPDATE sessions SET changed_seq = ?", (number,))
+        names = {name for _, name, *_ in store.execute("PRAGMA table_info(memberships)")}
+        columns = ", ".join(name for _, name, *_ in store.execute("PRAGMA table_info(superseded)") if name in names)
+        last = "message_key = (SELECT max(key) FROM messages)"
+        store.execute(f"INSERT INTO superseded ({columns}) SELECT {columns} FROM memberships WHERE {last}")
+        store.execute(f"DELETE FROM memberships WHERE {last}")
+    box.push()
+    with psycopg.connect(place[1]) as connection:
+        found = connection.execute(
+            "SELECT m.external_id FROM turnlog.superseded s JOIN turnlog.messages m ON m.key = s.message_key"
+            " JOIN turnlog.frames f ON f.key = -m.key"
+        ).fetchall()
+    assert found == [("msg_s1_1",)]
+
+
 def test_secrets_that_a_machine_takes_back_are_shown_nowhere_until_another_has_sent_the_messages_again(
     tmp_path: Path, hub: HubProcess, hub_store: PostgresStore, place: tuple[HubProcess, str]
 ) -> None:

@@ -211,6 +211,8 @@ class _Taking:
         self._save_messages(numbers)
         self._move(numbers, moves)
         self._save_of_sessions(changed)
+        # Afterwards: what is superseded now has a place there.
+        self._drop_unplaced({key for _, key in moves.removed})
         self._save_others(changed)
         self._save_forks(changed)
         self._message_digests.save(self._new["messages"])
@@ -451,7 +453,7 @@ class _Taking:
         return [(known[row[0]], *rest[1:]) for row, rest in zip(rows, self._keys.rows(table, rows), strict=True)]
 
     def _move(self, numbers: dict[int, int], moves: Moves) -> None:
-        """Change the places of stored messages, and delete what has left a session."""
+        """Change the places of stored messages and events."""
         run = self._connection.executemany
         names = {
             row[0]: row[1]
@@ -484,7 +486,6 @@ class _Taking:
         )
         run("DELETE FROM events WHERE session_key = ? AND position = ? AND external_id = ?", moves.gone_events)
         self._insert("gone", ("seq", "session_key", "is_event", "position", "id"), gone)
-        self._drop_unplaced(names)
         run(
             "DELETE FROM events WHERE session_key = ? AND position = ? AND external_id = ?",
             [row[:3] for row in moves.events if row[0] not in self._new["sessions"]],
