@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from support.agent_cases import CASES
-from turnlog.agents import GROUP, agent, agents, detect
+from support.agent_cases import CASES, DATA
+from turnlog.agents import GROUP, agent, agents, detect, find_sources
 from turnlog.agents.base import Agent
 from turnlog.agents.built_in import BUILT_IN
 from turnlog.errors import TurnlogError
@@ -63,6 +63,15 @@ def test_a_package_that_cannot_be_loaded_takes_nothing_down(tmp_path: Path, monk
 def test_an_unknown_name_is_reported_with_those_there_are() -> None:
     with pytest.raises(TurnlogError, match=r"no agent is named 'codecks'; there are .*claude-code"):
         agent("codecks")
+
+
+def test_below_a_named_root_the_content_says_whose_a_file_is(tmp_path: Path) -> None:
+    # Goose and pi would read this folder; Prime Agent, who wrote it, looks only below its own homes.
+    shutil.copytree(DATA / "pi/handwritten-prime-agent", tmp_path / "saved")
+    [(reader, source)] = find_sources(agents(), [tmp_path / "saved"])
+    assert (reader.name, source.agent) == ("prime-agent", "prime-agent")
+    assert source.root == str(tmp_path / "saved")
+    assert source.session_id == "prime-agent:01a1f000-0000-7000-8000-000000000002"
 
 
 def test_no_agent_is_imported_before_it_is_asked_for() -> None:

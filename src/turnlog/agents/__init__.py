@@ -17,6 +17,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from turnlog.agents.base import HOOK_MARKERS, Agent, Detection, Source, TurnMarker
 from turnlog.agents.built_in import BUILT_IN, may_be_here
 from turnlog.agents.commands import CommandFacts, find_command
@@ -124,8 +126,16 @@ def _one_each(found: Iterable[tuple[Agent, Source]]) -> Iterator[tuple[Agent, So
     for agent, source in found:
         claims.setdefault(source.path, []).append((agent, source))
     for path, claimed in claims.items():
-        owner = detect(Path(path)).agent if len(claimed) > 1 else None
-        yield next((claim for claim in claimed if claim[0].name == owner), claimed[0])
+        yield claimed[0] if len(claimed) == 1 else _owned(path, claimed)
+
+
+def _owned(path: str, claimed: Sequence[tuple[Agent, Source]]) -> tuple[Agent, Source]:
+    """The file as a source of the agent that its content names, also where that one would not look for it there."""
+    found = detect(Path(path))
+    own = next((claim for claim in claimed if claim[0].name == found.agent), None)
+    if own is not None or found.agent is None or found.source is None:
+        return own or claimed[0]
+    return agent(found.agent), msgspec.structs.replace(found.source, root=claimed[0][1].root)
 
 
 def _found_by_each(agents: Iterable[Agent], roots: Sequence[Path] | None) -> Iterator[tuple[Agent, Source]]:
