@@ -66,6 +66,7 @@ def test_a_machine_joins_pushes_and_pulls_and_nobody_else_sees_it(
         assert path.read_bytes() == SAID
         (session,) = ana.get("/api/sessions").json()["items"]
         assert (session["id"], session["ownership"]["machine"]) == ("toy:s", "laptop")
+        assert session["upload_level"] == "full"
         # Nobody else sees it by default, an administrator neither.
         assert ben.get("/api/sessions").json()["items"] == []
         for address in ("/api/sessions/toy:s", "/hub/v1/sessions/toy:s/logs"):
@@ -74,6 +75,7 @@ def test_a_machine_joins_pushes_and_pulls_and_nobody_else_sees_it(
         settings.write_text('[hub]\nlevel = "redacted"\n')
         with HubClient(url, joined["access_token"], seconds=5) as client:
             StorePusher(toy.path, state, client).push()
+        assert ana.get("/api/sessions/toy:s").json()["session"]["upload_level"] == "redacted"
         (entry,) = ana.get("/hub/v1/audit?action=take session back").json()["items"]
         assert (entry["subject"], entry["times"], entry["detail"]) == ("toy:s", 1, "on laptop")
         assert ana.get("/hub/v1/audit?action=forget session").json()["items"] == []

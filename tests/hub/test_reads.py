@@ -133,3 +133,7 @@ def test_a_session_with_another_id_here_is_resumed_by_that_of_its_agent(new_hub:
         assert item["id"].endswith(f"~{new_hub.ids[name]}") == (name == "Ben")
         shown = machine.get(f"/api/sessions/{item['id']}").json()["session"]
         assert shown["resume"]["command"] == ["claude", "--resume", own]
+        # At `metrics` no agent knows the id, which is a hash.
+        new_hub.row("UPDATE turnlog.session_owners SET level = 'metrics' WHERE session_id = %s RETURNING 1", item["id"])
+        (item,) = machine.get("/api/sessions").json()["items"]
+        assert (item["upload_level"], item.get("resume")) == ("metrics", None)

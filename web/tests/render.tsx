@@ -44,6 +44,7 @@ export function renderAt(address: string, element: ReactNode) {
 export function renderInSession(element: ReactNode, context: Partial<SessionContextValue> = {}) {
   const value: SessionContextValue = {
     sessionId: "s1",
+    level: null,
     cwd: "/home/ada/bank",
     running: null,
     linked: null,

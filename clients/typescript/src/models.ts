@@ -1238,6 +1238,7 @@ export interface SessionItem {
   cost_with_subagents?: Cost;
   unpriced_with_subagents?: number;
   active_ms?: number;
+  upload_level?: "full" | "metrics" | "redacted";
 }
 
 /** A piece of the list of sessions. */

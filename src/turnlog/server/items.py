@@ -14,6 +14,7 @@ from turnlog.server.responses import ResumeCommand, SessionItem
 from turnlog.store.base import Store
 from turnlog.store.feed.owners import agents_own_id
 from turnlog.store.session_state import SessionState
+from turnlog.store.values import SessionPreview
 
 
 class SessionItems:
@@ -40,12 +41,14 @@ class SessionItems:
                 annotations.get(session.id),
                 previews.get(session.id),
                 states.get(session.id),
-                self._resume(session),
+                self._resume(session, previews.get(session.id)),
             )
             for session in found
         ]
 
-    def _resume(self, session: Session) -> ResumeCommand | None:
+    def _resume(self, session: Session, preview: SessionPreview | None) -> ResumeCommand | None:
+        if preview is not None and preview.upload_level == "metrics":
+            return None  # its id is a hash, which its agent does not know
         command = resume_of(session if self._are_here else _as_pushed(session))
         if command is None:
             return None

@@ -51,6 +51,7 @@ from turnlog.store.values import (
     ToolCall,
     ToolUsage,
     TouchedFile,
+    UploadLevel,
 )
 from turnlog.store.window import MessageRow
 
@@ -122,6 +123,8 @@ class SessionItem(Session, frozen=True, kw_only=True):
     unpriced_with_subagents: int = 0
     active_ms: int | None = None
     """Milliseconds between its own messages, without gaps of more than ten minutes; null if none has a time."""
+    upload_level: UploadLevel | None = None
+    """On a hub, how much of the session its machine has sent; null elsewhere, and where no machine has sent it."""
 
     @classmethod
     def of(
@@ -143,6 +146,7 @@ class SessionItem(Session, frozen=True, kw_only=True):
             cost_with_subagents=preview.cost_with_subagents if preview else None,
             unpriced_with_subagents=preview.unpriced_with_subagents if preview else 0,
             active_ms=preview.active_ms if preview else None,
+            upload_level=preview.upload_level if preview and not session.native else None,
         )
 
 

@@ -40,6 +40,10 @@ class Page(StoreValue, Generic[ItemT], frozen=True):
     """Number of items on all pages, if it was requested."""
 
 
+UploadLevel: TypeAlias = Literal["metrics", "redacted", "full"]
+"""How much of a session has left its machine; `none` is not here, because nothing has."""
+
+
 class SessionPreview(StoreValue, frozen=True):
     """What a list shows of a session in addition to its own fields."""
 
@@ -53,6 +57,8 @@ class SessionPreview(StoreValue, frozen=True):
     """Model calls whose cost is unknown and not in `cost_with_subagents`."""
     active_ms: int | None = None
     """Milliseconds between its own messages, without gaps of more than ten minutes; None if none has a time."""
+    upload_level: UploadLevel | None = None
+    """On a hub, how much of the session its machine has sent; None elsewhere."""
 
 
 class SessionLink(StoreValue, frozen=True):

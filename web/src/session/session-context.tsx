@@ -2,6 +2,7 @@
 
 import { type ComponentType, createContext, type ReactNode, useContext } from "react";
 import type { Anchor } from "@/api/anchor";
+import type { UploadLevel } from "@/hub/level";
 import { type Hidden, NOTHING_HIDDEN } from "./blocks";
 
 /** A message or event by id; a compaction by its id and what it left out, since it may not be loaded; any position. */
@@ -17,6 +18,8 @@ export type Linked = Anchor & { words?: string[] };
 
 export interface SessionContextValue {
   sessionId: string;
+  /** On a hub, how much of the session its machine has sent. */
+  level: UploadLevel | null;
   /** Working directory: paths below it are shown relative to it. */
   cwd: string | undefined;
   /** Id of the tool call that runs just now. */
@@ -44,6 +47,7 @@ export interface SessionContextValue {
 
 export const SessionContext = createContext<SessionContextValue>({
   sessionId: "",
+  level: null,
   cwd: undefined,
   running: null,
   linked: null,

@@ -10,6 +10,7 @@ import type { SessionItem, SessionPage } from "@/api/types";
 import { Icon } from "@/design/icon";
 import { formatCount, plural } from "@/format/numbers";
 import { formatClock, formatExact, formatRelative } from "@/format/time";
+import { LevelLabel } from "@/hub/level";
 import { OwnerLabel } from "@/hub/owner-label";
 import { useIsOwn } from "@/hub/use-hub";
 import { AgentLabel } from "./agent-label";
@@ -154,6 +155,7 @@ function Places({ session, now, earlier }: { session: SessionItem; now: Date; ea
         <AgentLabel agent={session.agent} />
       </span>
       <OwnerLabel session={session} />
+      <LevelLabel session={session} />
       {session.project && <span title={session.project.path}>{session.project.name}</span>}
       {session.worktree && <span title="Git worktree">{session.worktree}</span>}
       {session.git_branch && session.git_branch !== session.worktree && <span>{session.git_branch}</span>}

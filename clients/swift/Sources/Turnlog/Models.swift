@@ -2415,6 +2415,8 @@ public enum Turnlog {
         public var costWithSubagents: Cost?
         public var unpricedWithSubagents: Int?
         public var activeMs: Int?
+        /// One of: full, metrics, redacted.
+        public var uploadLevel: String?
 
         public enum CodingKeys: String, CodingKey {
             case id
@@ -2449,6 +2451,7 @@ public enum Turnlog {
             case costWithSubagents = "cost_with_subagents"
             case unpricedWithSubagents = "unpriced_with_subagents"
             case activeMs = "active_ms"
+            case uploadLevel = "upload_level"
         }
     }
 

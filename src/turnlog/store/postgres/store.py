@@ -9,6 +9,8 @@ from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
+import msgspec
+
 from turnlog.store.base import Store, check_arguments
 from turnlog.store.feed.hidden_ids import HiddenIds
 from turnlog.store.feed.long_texts import shorten_all
@@ -30,7 +32,7 @@ from turnlog.store.sqlite.forget import concerned, forget
 from turnlog.store.sqlite.reading import Connections
 from turnlog.store.sqlite.sources import SHOWN_DIAGNOSTICS
 from turnlog.store.sqlite.store import SqliteStore
-from turnlog.store.values import Forgetting, RawSource, StoreStatus
+from turnlog.store.values import Forgetting, RawSource, SessionPreview, StoreStatus
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -306,6 +308,21 @@ class PostgresStore(PostgresConnections, KeptFiles, SqliteStore):
 
         with self._snapshot() as connection:
             return restore_logs(connection, session_id, to)
+
+    def previews(self, session_ids: Iterable[str]) -> dict[str, SessionPreview]:
+        """As `Store.previews`, with the upload levels of sessions that have an owner."""
+        ids = list(session_ids)
+        with self._snapshot() as connection:
+            found = super().previews(ids)
+            levels = connection.execute(
+                "SELECT session_id, level FROM session_owners"
+                " WHERE session_id IN (SELECT value FROM json_each(?)) AND level <> 'none'",
+                (json.dumps(ids),),
+            ).fetchall()
+        for session_id, level in levels:
+            if session_id in found:
+                found[session_id] = msgspec.structs.replace(found[session_id], upload_level=level)
+        return found
 
     def upload_level(self, session_id: str) -> str | None:
         """How much of a session its machine has sent; None for one that no machine has."""

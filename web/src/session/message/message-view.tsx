@@ -13,6 +13,7 @@ import { CallGroup, layOut, type PlacedPart } from "@/session/tool/call-group";
 import { unframe } from "@/session/tool/output-formats";
 import { MessageFrame } from "./message-frame";
 import { commandOutput, commandText, previewOf, sizeOf, textOf } from "./message-text";
+import { useMissingWords } from "./missing-words";
 import { PartFrame } from "./part-frame";
 import { PartView, Reasoning, UnrecordedReasoning } from "./part-view";
 
@@ -32,6 +33,7 @@ export function AssistantMessage({ entry }: { entry: MessageEntry }) {
   const { message, placement } = entry;
   const parts = message.parts ?? NO_PARTS;
   const { hidden } = useSessionContext();
+  const missing = useMissingWords(message);
   const items = useMemo(() => layOut(parts), [parts]);
   const talks = parts.some((part) => !QUIET.has(part.type)) && !hidden.has("text");
   return (
@@ -57,7 +59,7 @@ export function AssistantMessage({ entry }: { entry: MessageEntry }) {
           {[message.error.status, message.error.kind, message.error.text].filter(Boolean).join(" · ")}
         </p>
       )}
-      {parts.length === 0 && !message.error && <p className="answer-empty">Empty answer.</p>}
+      {parts.length === 0 && !message.error && <p className="answer-empty">{missing ?? "Empty answer."}</p>}
       <StopNote message={message} />
     </MessageFrame>
   );
@@ -107,6 +109,7 @@ export function PromptMessage({ entry }: { entry: MessageEntry }) {
   const parts = message.parts ?? [];
   const texts = addedTexts(parts);
   const added = new Set(texts.map(({ index }) => index));
+  const missing = useMissingWords(message);
   const verbatim = message.origin === "command" || message.origin === "shell";
   return (
     <MessageFrame
@@ -131,6 +134,7 @@ export function PromptMessage({ entry }: { entry: MessageEntry }) {
             </PartFrame>
           ),
       )}
+      {missing && <p className="answer-empty">{missing}</p>}
       {texts.length > 0 && <AddedText messageId={message.id} texts={texts} />}
     </MessageFrame>
   );
@@ -226,17 +230,19 @@ export function InjectedMessage({ entry }: { entry: MessageEntry }) {
   const [open, toggle] = useDisclosure(message.id, linked?.messageId === message.id);
   const kind = injectedKindOf(message);
   const text = textOf(message);
+  const missing = useMissingWords(message);
   const size = sizeOf(message);
   return (
     <MessageFrame entry={entry} className="injected" label={kind.label}>
       <button type="button" className="fold" aria-expanded={open} onClick={toggle} data-toggle>
         <Icon name={kind.icon} />
         <span>{kind.label}</span>
-        {!open && <span className="fold-preview">{previewOf(text)}</span>}
+        {!open && <span className="fold-preview">{missing ?? previewOf(text)}</span>}
         {size > 0 && <span className="fold-size">{plural(size, "character")}</span>}
       </button>
       {open && (
         <div className="injected-text">
+          {missing && <p className="answer-empty">{missing}</p>}
           {message.parts?.map((part, index) => (
             <PartFrame key={index} place={{ messageId: message.id, index }} className="part">
               <InjectedPart part={part} origin={message.origin} />

@@ -8,12 +8,22 @@ import { HANDOFFS, handoffPath, sessionPage } from "@/api/paths";
 import type { HandoffResponse, HandoffTargetsResponse, SessionItem } from "@/api/types";
 import { CopyButton } from "@/design/copy-button";
 import { Menu, MenuSection } from "@/design/menu";
+import { ResumeElsewhere } from "@/hub/resume-elsewhere";
+import { useIsHub } from "@/hub/use-hub";
 import { shellLine } from "@/shown/shell";
 
 /** The command with which the session's own agent goes on with it. */
 export function ResumeMenu({ session }: { session: SessionItem }) {
+  const isHub = useIsHub();
   if (!session.resume) return null;
   const line = shellLine(session.resume.command, session.resume.folder);
+  if (isHub) {
+    return (
+      <Menu label="Resume" icon="terminal" title="Continue this session in its agent, on a machine">
+        <ResumeElsewhere session={session} resume={session.resume} />
+      </Menu>
+    );
+  }
   return (
     <Menu label="Resume" icon="terminal" title="Continue this session in its agent">
       <MenuSection title="In a terminal">

@@ -17,8 +17,10 @@ import "./sidebar.css";
 import { Icon, type IconName } from "@/design/icon";
 import { ScrolledList } from "@/design/scrolled-rows";
 import { formatClock } from "@/format/time";
+import type { UploadLevel } from "@/hub/level";
 import { isLeft } from "@/session/fates";
 import { commandText } from "@/session/message/message-text";
+import { useSessionContext } from "@/session/session-context";
 
 interface OutlineProps {
   entries: OutlineEntry[];
@@ -103,6 +105,7 @@ interface OutlineButtonProps {
 
 /** One landmark in the outline. */
 export function OutlineButton({ entry, index, current, stop, focused, onJump }: OutlineButtonProps) {
+  const { level } = useSessionContext();
   const button = useRef<HTMLButtonElement>(null);
   useEffect(() => {
     if (!focused) return;
@@ -125,7 +128,7 @@ export function OutlineButton({ entry, index, current, stop, focused, onJump }: 
     >
       <span className="outline-mark">{markOf(entry)}</span>
       <span className="outline-text" dir="auto">
-        {textOf(entry)}
+        {textOf(entry, level)}
       </span>
       {entry.created_at && <time className="outline-time">{formatClock(entry.created_at)}</time>}
     </button>
@@ -151,9 +154,9 @@ function markOf(entry: OutlineEntry) {
   return icon ? <Icon name={icon} size={13} /> : entry.turn;
 }
 
-function textOf(entry: OutlineEntry): string {
+function textOf(entry: OutlineEntry, level: UploadLevel | null): string {
   if (entry.kind === "compaction") return entry.text ? `Compacted (${entry.text})` : "Compacted";
   if (entry.kind === "rewind") return "Rewound";
   if (entry.kind === "error") return entry.text || "Failed answer";
-  return commandText(entry.text) || "(no text)";
+  return commandText(entry.text) || (level === "metrics" ? "(not sent)" : "(no text)");
 }

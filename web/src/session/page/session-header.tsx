@@ -14,6 +14,7 @@ import "./session-header.css";
 import type { ReactNode } from "react";
 import { formatCount, formatTotalCost, plural } from "@/format/numbers";
 import { formatExact, formatRelative } from "@/format/time";
+import { LEVELS } from "@/hub/level";
 import { OwnerLabel, useOwnerName } from "@/hub/owner-label";
 import { ShareButton } from "@/hub/share-button";
 import { useIsHub, useIsOwn } from "@/hub/use-hub";
@@ -158,6 +159,11 @@ export function SessionFacts({ session, live, children }: SessionFactsProps) {
       {owner && (
         <li>
           <OwnerLabel session={session} />
+        </li>
+      )}
+      {session.upload_level && (
+        <li title={`Its machine sent ${LEVELS[session.upload_level]}.`}>
+          upload level {session.upload_level}
         </li>
       )}
       {session.project && <li title={session.project.path}>{session.project.name}</li>}

@@ -147,12 +147,14 @@ function OpenSession({ id, answer, outline }: OpenSessionProps) {
   const { children: subagents = NO_SESSIONS, forks = NO_SESSIONS } = answer ?? {};
   const stored = useMemo(() => new Set(subagents.map((subagent) => subagent.id)), [subagents]);
   const isKnown = answer !== undefined;
+  const level = answer?.session.upload_level ?? null;
   const knowsSubagents = answer
     ? (answer.session.relationships ?? []).every(({ kind }) => kind === "subagent")
     : null;
   const context = useMemo(
     () => ({
       sessionId: id,
+      level,
       cwd,
       running,
       linked,
@@ -164,7 +166,7 @@ function OpenSession({ id, answer, outline }: OpenSessionProps) {
       subagents: stored,
       knowsSubagents,
     }),
-    [id, cwd, running, linked, flashing, goTo, isKnown, pins, hidden, stored, knowsSubagents],
+    [id, level, cwd, running, linked, flashing, goTo, isKnown, pins, hidden, stored, knowsSubagents],
   );
   const prompts = useStatus()?.prompts ?? false;
   const failure = problem ?? loaded.error ?? replay.error;
