@@ -71,8 +71,11 @@ def test_a_machine_joins_shows_what_would_leave_and_sends_it(place: tuple[HubPro
     plan = call("hub", "push", "--dry-run", "--json", *store)
     planned = msgspec.json.decode(plan.stdout)
     assert (planned["sent"], planned["sessions"]) == (False, {"toy:s": "redacted"})
-    # Without a terminal nobody agrees.
-    assert "Nothing was sent" in call("hub", "push", *store).output
+    # Without a terminal nobody agrees, and a script is told so.
+    for options in ((), ("--json",)):
+        refused = call("hub", "push", *options, *store)
+        assert (refused.exit_code, "`turnlog hub push --yes` agrees" in refused.stderr) == (2, True)
+    assert msgspec.json.decode(refused.stdout)["sent"] is False
     assert "nothing is sent yet" in call("hub", "agent", *store).output
     status = msgspec.json.decode(call("hub", "status", "--json", *store).stdout)
     assert (status["agreed"], status["behind"] > 0) == (False, True)

@@ -316,7 +316,8 @@ def test_secrets_go_with_the_session_that_let_them_leave(
     first = log(box, "/home/ana/s1", "s1", f"the token is {SECRET}", "two", "three")
     resume(box, first, "/home/ana/s2", "s2", "four", "five")
     box.sync()
-    box.push()
+    in_full = box.push().in_full
+    assert {session: len(keys) for session, keys in in_full.items()} == {"claude-code:s1": 3}
     assert SECRET in shown_on(hub_store, "claude-code:s1")[0]
     with open_store(box.store_path) as store:
         store.forget("claude-code:s2")

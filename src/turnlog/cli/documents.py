@@ -468,12 +468,16 @@ class DoctorDocument(TypedDict):
 
 
 class HubPushDocument(TypedDict):
-    """`turnlog hub push`. `sent`: false if this is what would be sent. `sessions`: id -> upload level."""
+    """`turnlog hub push`. `sent`: false if this is what would be sent. `sessions`: id -> upload level.
+
+    `in_full`: session at `redacted` -> how many of its messages leave with their secrets.
+    """
 
     sent: bool
     messages: int
     sessions: dict[str, str]
     masked: dict[str, int]
+    in_full: dict[str, int]
     refused: list[str]
     taken_back: list[str]
     lowered: list[str]

@@ -17,7 +17,7 @@ import click
 from turnlog.cli import formatting
 from turnlog.cli.budgets import write_budget_warning
 from turnlog.cli.fresh_store import fresh_store_option, open_fresh
-from turnlog.cli.options import examples, json_option, open_existing, store_option
+from turnlog.cli.options import WRONG_USE, examples, json_option, open_existing, store_option
 from turnlog.cli.terminal import progress, write_json
 from turnlog.errors import ConflictError, NotFoundError, StoreBusyError, TurnlogError
 from turnlog.plain_text import one_line, plain
@@ -102,8 +102,12 @@ def _wait(client: HubClient, device: DeviceCode) -> dict[str, object]:
 @click.option("--yes", is_flag=True, help="Send without asking, also the first time.")
 @json_option
 @fresh_store_option
-def push(dry_run: bool, yes: bool, as_json: bool, store_path: Path) -> None:
+@click.pass_context
+def push(ctx: click.Context, dry_run: bool, yes: bool, as_json: bool, store_path: Path) -> None:
     """Send what has changed to the hub. The first time, show what would leave and ask.
+
+    Without a terminal nobody can be asked: until you have agreed once, push then sends nothing and fails (exit code 2),
+    unless `--yes` says that you agree.
 
     How much of a project leaves is its upload level: `turnlog hub level`. Secrets are taken out at `redacted`, which is
     the default.
@@ -127,9 +131,12 @@ def push(dry_run: bool, yes: bool, as_json: bool, store_path: Path) -> None:
                 _write_plan(report, store_path, state)
             if dry_run:
                 return
-            if as_json or not sys.stdin.isatty() or not click.confirm("Send it, now and later?"):
-                if not as_json:
-                    click.echo("Nothing was sent; --yes sends it.")
+            can_ask = not as_json and sys.stdin.isatty()
+            if not can_ask:
+                click.echo(_NOT_AGREED, err=True)
+                ctx.exit(WRONG_USE)
+            if not click.confirm("Send it, now and later?"):
+                click.echo("Nothing was sent; --yes sends it.", err=True)
                 return
         state.agree()
         # Taking out secrets makes a first push long.
@@ -152,11 +159,18 @@ def push(dry_run: bool, yes: bool, as_json: bool, store_path: Path) -> None:
             lowered = _sessions(report.lowered, store_path)
             click.echo(f"Replaced on the hub: {lowered}, whose level is lower now.")
         _write_masked(report)
+        _write_in_full(report)
     for session_id in sorted(report.refused):
         click.echo(f"turnlog: {plain(session_id)} is somebody else's on the hub: it was not sent", err=True)
     if report.too_large:
         count = formatting.plural(report.too_large, "content")
         click.echo(f"turnlog: not sent: {count} larger than a hub takes; their beginnings are there", err=True)
+
+
+_NOT_AGREED: Final = (
+    "turnlog: nothing was sent: you have not agreed yet to what leaves. `turnlog hub push` asks you on a terminal;"
+    " `turnlog hub push --yes` agrees, and sends now and later"
+)
 
 
 def _document(report: PushReport, *, sent: bool) -> HubPushDocument:
@@ -165,6 +179,7 @@ def _document(report: PushReport, *, sent: bool) -> HubPushDocument:
         "messages": report.messages,
         "sessions": {**dict(sorted(report.sessions.items()))},
         "masked": dict(sorted(report.masked.items())),
+        "in_full": {session_id: len(keys) for session_id, keys in sorted(report.in_full.items())},
         "refused": sorted(report.refused),
         "taken_back": sorted(report.taken_back),
         "lowered": sorted(report.lowered),
@@ -189,6 +204,7 @@ def _write_plan(report: PushReport, store_path: Path, state: MachineState) -> No
         f" would be sent, and {formatting.plural(report.files, 'log file')}."
     )
     _write_masked(report)
+    _write_in_full(report)
     click.echo("Another level: turnlog hub level PROJECT LEVEL")
 
 
@@ -204,6 +220,16 @@ def _write_masked(report: PushReport) -> None:
     if report.masked:
         every = ", ".join(f"{count} {rule}" for rule, count in report.masked.most_common())
         click.echo(f"Secrets taken out: {every}.")
+
+
+def _write_in_full(report: PushReport) -> None:
+    """Say what of sessions at `redacted` keeps its secrets."""
+    if report.in_full:
+        messages = formatting.plural(len(set[int]().union(*report.in_full.values())), "message")
+        sessions = formatting.plural(len(report.in_full), "session")
+        click.echo(
+            f"With their secrets, as a session at the level full has them, too: {messages} of {sessions} at redacted."
+        )
 
 
 @click.command(epilog=examples("turnlog hub status"))

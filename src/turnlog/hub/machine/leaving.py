@@ -48,6 +48,8 @@ class Leaving(msgspec.Struct):
     """Rule -> secrets that were taken out."""
     clean: list[bytes] = []
     """Digests of messages in which no secret was found."""
+    in_full: dict[str, set[int]] = {}
+    """Session at `redacted` -> keys of its messages that leave with their secrets, as a session at `full` has them."""
 
 
 class Sieve:
@@ -174,6 +176,7 @@ class Sieve:
             contents=redacting.contents,
             masked=redacting.masked,
             clean=list(redacting.clean),
+            in_full=self._in_full(batch, levels, of_message),
         )
 
     def _levels_of(self, batch: FeedBatch) -> dict[int, Level]:
@@ -201,6 +204,15 @@ class Sieve:
                 level = levels.get(row[0], "none")
                 if _RANK[level] > _RANK[found.get(row[2], "none")]:
                     found[row[2]] = level
+        return found
+
+    def _in_full(
+        self, batch: FeedBatch, levels: Mapping[int, Level], of_message: Mapping[int, Level]
+    ) -> dict[str, set[int]]:
+        found: dict[str, set[int]] = {}
+        for row in batch.rows.get("memberships", ()) if self.asks_who_shares else ():
+            if levels.get(row[0]) == "redacted" and of_message[row[2]] == "full":
+                found.setdefault(":".join(batch.names["sessions"][row[0]]), set()).add(row[2])
         return found
 
     def _levels_of_shared(

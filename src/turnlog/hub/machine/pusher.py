@@ -78,6 +78,8 @@ class PushReport(msgspec.Struct):
     """Sessions that were on the hub at a higher level than they have now."""
     masked: Counter[str] = msgspec.field(default_factory=Counter[str])
     """Rule -> secrets that were taken out."""
+    in_full: dict[str, set[int]] = {}
+    """Session at `redacted` -> keys of its messages that left with their secrets, as a session at `full` has them."""
     files: int = 0
     """Log files of which bytes were sent."""
     contents: int = 0
@@ -468,6 +470,8 @@ def _add(report: PushReport, leaving: Leaving, refused: set[str]) -> None:
     report.messages += len(leaving.batch.bodies)
     report.refused |= refused
     report.masked += leaving.masked
+    for session_id, keys in leaving.in_full.items():
+        report.in_full.setdefault(session_id, set()).update(keys)
     report.sessions |= {
         session_id: level for session_id, (name, level) in leaving.sessions.items() if name not in refused
     }
