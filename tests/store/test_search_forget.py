@@ -329,7 +329,7 @@ def test_an_index_that_is_made_anew_is_overwritten_too(large: SearchStore, witho
         indexer.reset()
         indexer.catch_up()
         assert is_marked(large)
-        indexer.go_on_overwriting()
+        indexer.overwrite()
     assert without_process == [large.path, large.path]
     overwriter.overwrite(large.path, large.search_path, 0)
     assert traces(large) == []

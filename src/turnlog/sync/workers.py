@@ -97,7 +97,7 @@ def indexing(store_path: Path, expected_bytes: int, on_progress: Callable[[int],
         yield
         with Indexer(store_path, search_path(store_path)) as indexer:
             indexer.catch_up()
-            indexer.go_on_overwriting()
+            indexer.overwrite()
             on_progress(0)
         return
     from turnlog.store.search.follower import Follower

@@ -155,11 +155,6 @@ class Indexer:
         else:
             overwriting.start(self._store_path, self._file.path)
 
-    def go_on_overwriting(self) -> None:
-        """Start the process that overwrites forgotten words where the file still has bytes of them."""
-        if overwriting.marked_at(self._file.connection) is not None:
-            overwriting.start(self._store_path, self._file.path)
-
     def reset(self) -> None:
         """Empty the index; `catch_up` then rebuilds it."""
         with self._transaction():
