@@ -304,6 +304,7 @@ class Agent(ABC):
     def obeys(self, source: Source) -> bool:
         """Whether the agent runs a file beside a log, or lets it say what needs no permission.
 
+        So may one of the files of which a log is made.
         Such a file is not written where others may have sent it (`turnlog hub pull`). It is at the source's path.
         """
         del source

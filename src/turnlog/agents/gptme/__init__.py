@@ -76,6 +76,14 @@ class Gptme(Agent):
 
         return GptmeFold(source, state)
 
+    def obeys(self, source: Source) -> bool:
+        """Settings of a conversation, unless they are known to allow little."""
+        if source.kind is not SourceKind.SIDECAR:
+            return False
+        from turnlog.agents.gptme.settings import allow_little
+
+        return not allow_little(Path(source.path))
+
     def structured_result(self, record: bytes, tool_call_id: str) -> msgspec.Raw | None:
         """None: results are texts."""
         return None

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import tomllib
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
 
 from turnlog.agents.base import Source, StatelessFold
 from turnlog.agents.changes import Changes, Diagnostic, SessionChange
@@ -38,3 +42,42 @@ class GptmeSettingsFold(StatelessFold):
             change.titles["generated"] = title_given(name)
         changes.sessions[self._session_id] = change
         return changes
+
+
+class _HarmlessChat(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    name: Any = None
+    model: Any = None
+    tools: Any = None
+    tool_format: Any = None
+    stream: Any = None
+    interactive: bool = True
+    no_confirm: bool = False
+    max_tokens: Any = None
+    context_budget: Any = None
+    temperature: Any = None
+    top_p: Any = None
+    workspace: Any = None
+
+
+class _HarmlessSettings(msgspec.Struct, forbid_unknown_fields=True):
+    """Settings with which gptme asks before it runs something, and runs no server of tools (0.35.1)."""
+
+    chat: _HarmlessChat = _HarmlessChat()
+    env: dict[str, Any] = {}
+
+
+_LARGEST: Final = 1 << 20
+
+
+def allow_little(path: Path) -> bool:
+    """Whether the settings at a path are known to give gptme no rights, and neither commands nor instructions.
+
+    A field that may do so, or that is not known, is taken for one that does.
+    """
+    try:
+        with path.open("rb") as file:
+            text = file.read(_LARGEST + 1).decode()
+        settings = msgspec.convert(tomllib.loads(text), _HarmlessSettings)
+    except (OSError, ValueError, RecursionError, msgspec.MsgspecError):
+        return False
+    return len(text) <= _LARGEST and settings.chat.interactive and not settings.chat.no_confirm and not settings.env

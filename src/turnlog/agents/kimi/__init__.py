@@ -158,6 +158,14 @@ class KimiCli(Agent):
 
         return KimiCliFold(source, state)
 
+    def obeys(self, source: Source) -> bool:
+        """The facts about a session, unless they are known to give it no rights."""
+        if source.kind is not SourceKind.SIDECAR:
+            return False
+        from turnlog.agents.kimi.cli_sources import give_rights
+
+        return give_rights(Path(source.path))
+
     def structured_result(self, record: bytes, tool_call_id: str) -> msgspec.Raw | None:
         """None: a result is what the model got."""
         return None

@@ -217,3 +217,43 @@ def model_of_cli_subagent(source: Source) -> str | None:
     except UNREADABLE:
         return None
     return facts.launch_spec.effective_model if facts.launch_spec is not None else None
+
+
+class _Approval(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    yolo: bool = False
+    afk: bool = False
+    auto_approve_actions: list[str] = []
+
+
+class _HarmlessFacts(msgspec.Struct, forbid_unknown_fields=True):
+    """Facts about a session that has no more rights than any other (1.52.0)."""
+
+    version: Any = None
+    approval: _Approval = _Approval()
+    additional_dirs: list[str] = []
+    custom_title: Any = None
+    title_generated: Any = None
+    title_generate_attempts: Any = None
+    plan_mode: Any = None
+    plan_session_id: Any = None
+    plan_slug: Any = None
+    wire_mtime: Any = None
+    archived: Any = None
+    archived_at: Any = None
+    auto_archive_exempt: Any = None
+    todos: Any = None
+
+
+def give_rights(path: Path) -> bool:
+    """Whether the file at a path may let Kimi CLI do something in a session without asking.
+
+    A field that is not known is taken for one that does.
+    """
+    if path.name != _FACTS:
+        return False
+    try:
+        facts = msgspec.json.decode(read_regular_file(path), type=_HarmlessFacts)
+    except UNREADABLE:
+        return True
+    approval = facts.approval
+    return approval.yolo or approval.afk or bool(approval.auto_approve_actions or facts.additional_dirs)

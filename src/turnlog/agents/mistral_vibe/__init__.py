@@ -88,6 +88,12 @@ class MistralVibe(RowAgent):
 
         return VibeLogFold(source, state)
 
+    def obeys(self, source: Source) -> bool:
+        """Prompts that are sent by a schedule."""
+        from turnlog.agents.mistral_vibe.sources import has_schedule
+
+        return has_schedule(Path(source.path))
+
     def structured_result(self, record: bytes, tool_call_id: str) -> msgspec.Raw | None:
         """What a tool answered, as the program keeps it."""
         from turnlog.agents.mistral_vibe.contents import structured_result

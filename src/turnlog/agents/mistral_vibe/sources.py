@@ -16,7 +16,7 @@ import msgspec
 from turnlog.agents.base import Detection, Source, SourceKind
 from turnlog.agents.changes import Changes
 from turnlog.agents.decoding import object_of, text_of
-from turnlog.agents.files import entries, folders, holds_log, is_file
+from turnlog.agents.files import entries, folders, holds_log, is_file, read_regular_file
 from turnlog.agents.jsonl import UNREADABLE, whole_lines
 from turnlog.agents.mistral_vibe import CURRENT, LOGS, NAME
 from turnlog.agents.mistral_vibe.old_records import LINES
@@ -145,3 +145,20 @@ def _detect_old(path: Path, head: bytes, document: dict[str, object]) -> Detecti
     if not is_own or source is None:
         return Detection(reason="no store of sessions, and no log next to its metadata")
     return Detection(agent=NAME, version="2", source=source)
+
+
+_SCHEDULED = "scheduled-loops.json"
+
+
+class _Scheduled(msgspec.Struct):
+    loops: list[msgspec.Raw]
+
+
+def has_schedule(path: Path) -> bool:
+    """Whether the file at a path has prompts that Mistral Vibe sends by itself, or cannot be read (3.0.3)."""
+    if path.name != _SCHEDULED:
+        return False
+    try:
+        return bool(msgspec.json.decode(read_regular_file(path), type=_Scheduled).loops)
+    except UNREADABLE:
+        return True

@@ -64,6 +64,12 @@ class OpenHands(RowAgent):
 
         return OpenHandsFold(source, state)
 
+    def obeys(self, source: Source) -> bool:
+        """A state whose hooks and servers of tools would be started."""
+        from turnlog.agents.openhands.sources import has_commands
+
+        return has_commands(Path(source.path))
+
     def structured_result(self, record: bytes, tool_call_id: str) -> msgspec.Raw | None:
         """The observation of a call."""
         from turnlog.agents.openhands.contents import structured_result

@@ -13,13 +13,14 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Final, Literal
 
 import msgspec
 
 from turnlog.agents.base import Detection, RowUpdate, Source, SourceKind, Version
 from turnlog.agents.decoding import object_of, text_of
 from turnlog.agents.file_rows import FileRow, changed_files, contents, file_row, version_of_files
-from turnlog.agents.files import entries, folders, holds_folder, holds_log, is_file
+from turnlog.agents.files import entries, folders, holds_folder, holds_log, is_file, read_regular_file
 from turnlog.agents.jsonl import UNREADABLE
 from turnlog.agents.openhands import CONVERSATIONS, NAME, STATE
 
@@ -212,3 +213,40 @@ def detect_state(path: Path, head: bytes) -> Detection:
         source = _source_of(absolute, absolute.parent, [(external or path.stem).replace("-", "")])
     # No file names the version of the program.
     return Detection(agent=NAME, version="1", source=source, sources=(source,))
+
+
+_LARGEST_STATE: Final = 16 << 20
+
+
+class _ObeyedSkill(msgspec.Struct):
+    mcp_tools: dict[str, msgspec.Raw] | None = None
+
+
+class _ObeyedContext(msgspec.Struct, frozen=True):
+    skills: list[_ObeyedSkill] = []
+
+
+class _ObeyedAgent(msgspec.Struct, frozen=True):
+    kind: Literal["Agent"] = "Agent"
+    """Another one is a program of its own, whose command the state has."""
+    mcp_config: dict[str, msgspec.Raw] | None = None
+    agent_context: _ObeyedContext | None = None
+
+
+class _ObeyedState(msgspec.Struct):
+    """What of a state has commands that OpenHands runs (SDK 1.58.2)."""
+
+    agent: _ObeyedAgent = _ObeyedAgent()
+    hook_config: dict[str, list[msgspec.Raw] | None] | None = None
+
+
+def has_commands(path: Path) -> bool:
+    """Whether the file at a path is a state with hooks or servers of tools, or cannot be read."""
+    if path.name != STATE:
+        return False
+    try:
+        state = msgspec.json.decode(read_regular_file(path, _LARGEST_STATE), type=_ObeyedState)
+    except UNREADABLE:
+        return True
+    skills = state.agent.agent_context.skills if state.agent.agent_context is not None else []
+    return bool(state.agent.mcp_config or any((state.hook_config or {}).values()) or any(s.mcp_tools for s in skills))

@@ -142,7 +142,7 @@ class PulledLogs:
             sources = _sources_of(agent, found, home, home / path)
             if not sources:
                 raise NoLogError(f"the hub sends something that is no log of {agent.display_name}: {path}")
-            reason = _reason_against(agent, sources, logs)
+            reason = _reason_against(agent, sources, logs, home / path)
             if reason is not None:
                 left_out.append(MissingLog(str(path), reason))
         out = {each.path for each in left_out}
@@ -195,10 +195,15 @@ def _sessions_of(sources: Collection[Source]) -> set[str] | None:
     return {source.session_id for source in sources if source.kind not in _BESIDE and source.session_id is not None}
 
 
-def _reason_against(agent: Agent, sources: Sequence[Source], logs: Set[str] | None) -> str | None:
-    """Why a file that belongs to these sources is not written; `logs` are the sessions whose logs come with it."""
+def _reason_against(agent: Agent, sources: Sequence[Source], logs: Set[str] | None, path: Path) -> str | None:
+    """Why the file at a path, which belongs to these sources, is not written.
+
+    `logs` are the sessions whose logs come with it.
+    """
     beside = [source for source in sources if source.kind in _BESIDE]
-    if any(map(agent.obeys, beside)):
+    # Of a log that is made of many files, any may be one that the agent obeys.
+    asked = sources if isinstance(agent, RowAgent) else beside
+    if any(agent.obeys(msgspec.structs.replace(source, path=str(path))) for source in asked):
         return OBEYED
     sessions = {source.session_id for source in beside}
     is_alone = logs is not None and len(beside) == len(sources) and None not in sessions and not sessions & logs
