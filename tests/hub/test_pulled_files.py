@@ -14,13 +14,13 @@ from support.agent_cases import CASES
 from support.cli_runner import call
 from support.pulled_logs import packed_of, pulled
 from turnlog.agents import agent
-from turnlog.errors import NotFoundError, StoreError
+from turnlog.errors import ConflictError, NotFoundError, StoreError
 from turnlog.hub.machine import pulling
 from turnlog.hub.machine.client import HubClient
 from turnlog.hub.machine.pulling import PulledLogs, agent_of, folder_of
 from turnlog.hub.machine.state import HubConnection, MachineState
 from turnlog.store import open_store, zstd
-from turnlog.store.base import SessionFilter
+from turnlog.store.base import SessionFilter, Store
 from turnlog.sync.syncer import sync
 
 LINE = b'{"type":"user","uuid":"u1","sessionId":"s1","message":{"role":"user","content":"hi"},"hooks":{}}\n'
@@ -159,6 +159,74 @@ def test_a_folder_is_named_after_the_agent_and_what_a_hub_puts_behind_an_id() ->
 def test_an_agent_that_is_not_known_has_no_folder(session_id: str) -> None:
     with pytest.raises(NotFoundError):
         agent_of(session_id)
+
+
+_DATABASES = ("goose", "kilo", "openclaw", "zed")
+"""One of each module that writes rows into a database."""
+
+
+def _sessions_of(name: str, folder: Path) -> tuple[Path, list[PulledLogs]]:
+    """A recorded home, and each of its sessions as a hub sends it."""
+    case = CASES[name]
+    recorded = next((each for each in case.recorded if "subagent" in each), case.recorded[0])
+    home = case.write_home(recorded, folder / "home")
+    sync(folder / "store.db", roots=[home], agents=[agent(name)])
+    sent: list[PulledLogs] = []
+    with open_store(folder / "store.db") as store:
+        for session in store.sessions(SessionFilter(subagents=True), limit=3).items:
+            to = folder / str(len(sent))
+            files = {file.path for file in store.restore(session.id, to)}
+            logs = pulled(*((file.relative_to(to).as_posix(), file.read_bytes()) for file in files))
+            logs.refuse_other_than_logs(agent(name))
+            sent.append(logs)
+    return home, sent
+
+
+def _message_ids(store: Store, session_id: str) -> list[str]:
+    return [each.message.id for each in store.messages(session_id)]
+
+
+@pytest.mark.parametrize("name", _DATABASES)
+def test_sessions_of_one_database_are_pulled_one_after_the_other(name: str, tmp_path: Path) -> None:
+    _, sent = _sessions_of(name, tmp_path)
+    assert len(sent) > 1
+    to = tmp_path / CASES[name].home
+    for logs in (*sent, sent[0]):
+        ((path, size),) = logs.write(to)
+        assert path.stat().st_size == size
+    sync(tmp_path / "again.db", roots=[to], agents=[agent(name)])
+    with open_store(tmp_path / "store.db") as before, open_store(tmp_path / "again.db") as after:
+        found = [session.id for session in after.sessions(SessionFilter(subagents=True), limit=50).items]
+        assert len(found) >= len(sent)
+        for each in found:
+            assert _message_ids(after, each) == _message_ids(before, each)
+
+
+@pytest.mark.parametrize("name", _DATABASES)
+def test_the_agents_own_database_is_left(name: str, tmp_path: Path) -> None:
+    home, sent = _sessions_of(name, tmp_path)
+    before = {path: path.read_bytes() for path in home.rglob("*") if path.is_file()}
+    with pytest.raises(ConflictError, match="is there already with other content"):
+        list(sent[0].write(home))
+    assert {path: path.read_bytes() for path in home.rglob("*") if path.is_file()} == before
+
+
+def test_a_database_is_written_into_no_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """OpenCode 1.18.33 does not start any more: `table project already exists`."""
+    _sessions_of("kilo", tmp_path)
+    (database,) = (tmp_path / "0").rglob("kilo.db")
+    packed = packed_of((database.relative_to(tmp_path / "0").as_posix(), database.read_bytes()))
+    monkeypatch.setattr(HubClient, "logs", _sends(packed))
+    monkeypatch.setenv("HOME", str(tmp_path / "user"))
+    with MachineState(tmp_path / "turnlog.db") as state:
+        state.connect(HubConnection("http://127.0.0.1:9", "token", "1", "ana", "laptop"))
+    command = ("hub", "pull", "kilo:1", "--store", str(tmp_path / "turnlog.db"))
+    said = call(*command)
+    assert said.exit_code == 1
+    assert "--to" in said.output
+    assert not (tmp_path / "user").exists()
+    assert call(*command, "--to", str(tmp_path / "pulled")).exit_code == 0
+    assert [*(tmp_path / "pulled").rglob("kilo.db")]
 
 
 def _sends(packed: bytes) -> Callable[[HubClient, str], bytes]:

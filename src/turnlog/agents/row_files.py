@@ -32,6 +32,8 @@ _BYTES = "$base64"
 
 _TYPES: dict[type[int | float | str | bytes], str] = {int: "INTEGER", float: "REAL", str: "TEXT", bytes: "BLOB"}
 
+_HEADER = b"SQLite format 3\0"
+
 Keys = Mapping[str, Sequence[str]]
 """Table -> the columns of its primary key."""
 
@@ -205,6 +207,22 @@ def restore_database(
             if row and table in keys:
                 _insert(connection, target, table, row, keys[table])
     return [target]
+
+
+def is_database(path: Path) -> bool:
+    """Whether a file is a database of SQLite."""
+    with path.open("rb") as file:
+        return file.read(len(_HEADER)) == _HEADER
+
+
+def is_restored(path: Path) -> bool:
+    """Whether turnlog has written a database: agents declare their tables otherwise, and have indexes."""
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+            found = connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
+    except sqlite3.Error:
+        return False
+    return bool(found) and all(sql.startswith(f'CREATE TABLE "{name}" (') for name, sql in found)
 
 
 @contextmanager

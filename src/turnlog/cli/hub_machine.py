@@ -352,9 +352,10 @@ def disconnect(store_path: Path) -> None:
 def pull(session_id: str | None, is_all: bool, folder: Path | None, store_path: Path) -> None:
     """Write a session's log files from the hub on this machine, byte for byte, so that its agent goes on here.
 
-    The project must be pushed at the level `full`. Files of which the hub has not every byte are named and not written;
-    if there is no other, the command fails (exit code 3). An existing file is left as it is; if its content differs,
-    the command fails (exit code 4).
+    The project must be pushed at the level `full`. A database of an agent is written only below a folder that is named
+    with --to: agents may not start with one that they have not made themselves. Files of which the hub has not every
+    byte are named and not written; if there is no other, the command fails (exit code 3). An existing file is left as
+    it is; if its content differs, the command fails (exit code 4).
     """
     from turnlog.hub.machine.client import HubClient
     from turnlog.hub.machine.state import MachineState
@@ -438,6 +439,7 @@ def _pull(client: HubClient, session_id: str, folder: Path | None, *, is_apart: 
     logs = PulledLogs(client.logs(session_id))
     logs.refuse_other_than_logs(agent)
     if folder is None:
+        logs.refuse_databases(agent)
         folder = home_of(agent)
     elif is_apart or agent.homes is None:
         # Of an agent without a home nobody knows which files are its logs: they get a folder of their own.

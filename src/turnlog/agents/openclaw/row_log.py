@@ -130,7 +130,7 @@ def restore_rows(source: Source, log: Iterable[bytes], to: Path) -> list[Path]:
     lines = [_decode(line) for line in b"".join(log).split(b"\n") if line]
     with closing(sqlite3.connect(target)) as connection, connection:
         connection.execute(
-            f"CREATE TABLE IF NOT EXISTS {EVENTS} (session_id TEXT NOT NULL, seq INTEGER NOT NULL, event_json TEXT,"
+            f'CREATE TABLE IF NOT EXISTS "{EVENTS}" (session_id TEXT NOT NULL, seq INTEGER NOT NULL, event_json TEXT,'
             " created_at INTEGER NOT NULL, event_zstd BLOB, event_utf8_bytes INTEGER, navigation_json TEXT,"
             " PRIMARY KEY (session_id, seq))"
         )

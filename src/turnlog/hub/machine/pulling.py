@@ -10,6 +10,7 @@ import shutil
 import tarfile
 import tempfile
 import weakref
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from pathlib import Path, PurePosixPath
 from typing import IO, Final, NamedTuple, cast
@@ -18,8 +19,9 @@ import msgspec
 
 from turnlog.agents import agents, find_sources
 from turnlog.agents.base import Agent, RowAgent, Source, SourceKind
+from turnlog.agents.row_files import is_database, is_restored
 from turnlog.atomic_files import make_folders
-from turnlog.errors import ConflictError, NotFoundError, StoreError
+from turnlog.errors import ConflictError, NotFoundError, SourceError, StoreError
 from turnlog.hub.sync.wire import MISSING_LOGS
 from turnlog.paths import folders
 from turnlog.platforms.files import BINARY
@@ -96,6 +98,7 @@ class PulledLogs:
         self._folder = self._above / "files"
         self._folder.mkdir()
         self._files: list[_PulledFile] = []
+        self._databases: dict[PurePosixPath, _Rows] = {}
         try:
             with tempfile.TemporaryFile() as unpacked:
                 _unpack(packed, unpacked)
@@ -137,17 +140,36 @@ class PulledLogs:
         home = self._move_below(home_of(agent))
         found = {source.path: source for _, source in find_sources([agent], [home])}
         logs = _sessions_of(found.values())
+        databases: dict[str, list[Source]] = defaultdict(list)
+        for source in found.values():
+            database, separator, _ = source.path.partition("#")
+            if separator:
+                databases[database].append(source)
         left_out: list[MissingLog] = []
         for path, *_ in self._files:
             sources = _sources_of(agent, found, home, home / path)
             if not sources:
                 raise NoLogError(f"the hub sends something that is no log of {agent.display_name}: {path}")
+            rows = databases[str(home / path)]
+            if isinstance(agent, RowAgent) and rows and is_database(home / path):
+                self._databases[path] = _Rows(agent, rows)
             reason = _reason_against(agent, sources, logs, home / path)
             if reason is not None:
                 left_out.append(MissingLog(str(path), reason))
         out = {each.path for each in left_out}
         self._files = [file for file in self._files if str(file.path) not in out]
         self.missing = (*self.missing, *left_out)
+
+    def refuse_databases(self, agent: Agent) -> None:
+        """Raise StoreError if a file is a database: the agent may not start with one that others have written.
+
+        It has the tables that its rows need, without the agent's record of how it has made them.
+        """
+        for path in self._databases:
+            raise StoreError(
+                f"{agent.display_name} may not start with a database that turnlog has written ({path}): name a folder"
+                " for it with --to, from which turnlog reads it"
+            )
 
     def _move_below(self, home: Path) -> Path:
         """Of programs with the same files, each looks only into homes that are called like its own."""
@@ -160,23 +182,40 @@ class PulledLogs:
     def write(self, to: Path) -> Iterator[tuple[Path, int]]:
         """Write the files below a folder and return each with its size; only the user can read them.
 
-        A file that is there with the same bytes is left. Raises ConflictError if one with other bytes is, before
-        anything is written, and StoreError for what cannot be written: also if a symbolic link is on the way.
+        A file that is there with the same bytes is left. A database that was pulled before gets the rows of this one,
+        too. Raises ConflictError if anything else with other bytes is there, before anything is written, and StoreError
+        for what cannot be written: also if a symbolic link is on the way.
         """
         to = to.absolute()
-        for path, *_ in self._files:
-            target = to / path
-            if target.is_symlink() or (target.exists() and not filecmp.cmp(self._folder / path, target, shallow=False)):
-                raise ConflictError(f"{target} is there already with other content")
+        merged = {path for path, *_ in self._files if self._is_other(path, to / path)}
+        for path in merged:
+            if path not in self._databases or not is_restored(to / path):
+                raise ConflictError(f"{to / path} is there already with other content")
         for path, size, changed_at in self._files:
             target = to / path
             try:
-                if not target.exists():
+                if path in merged:
+                    self._add_rows(path, to)
+                elif not target.exists():
                     make_folders(target.parent, to)
                     _write(self._folder / path, target, changed_at)
             except OSError as error:
                 raise StoreError(f"{error.filename or target}: {error.strerror}") from error
-            yield target, size
+            yield target, target.stat().st_size if path in merged else size
+
+    def _is_other(self, path: PurePosixPath, target: Path) -> bool:
+        if target.is_symlink():
+            raise ConflictError(f"{target} is there already with other content")
+        return target.exists() and not filecmp.cmp(self._folder / path, target, shallow=False)
+
+    def _add_rows(self, path: PurePosixPath, to: Path) -> None:
+        """Write the rows of a database into the one below a folder. Raises ConflictError if that has others of them."""
+        agent, sources = self._databases[path]
+        try:
+            for source in sources:
+                agent.restore_rows(source, agent.read_rows(source, ()).lines, to)
+        except SourceError as error:
+            raise StoreError(f"the hub sends a database that cannot be read: {error}") from error
 
 
 def _sources_of(agent: Agent, found: Mapping[str, Source], home: Path, path: Path) -> list[Source]:
@@ -214,6 +253,13 @@ class _PulledFile(NamedTuple):
     path: PurePosixPath
     size: int
     changed_at: float
+
+
+class _Rows(NamedTuple):
+    """The rows of a database that are an agent's sessions, or facts about them."""
+
+    agent: RowAgent
+    sources: list[Source]
 
 
 class _Headers:
