@@ -170,7 +170,14 @@ def test_a_push_says_what_it_takes_back(
         (tmp_path / "config.toml").write_text(f'[hub]\nlevel = "{level}"\n')
         return call("hub", "push", "--yes", "--no-sync", *options, *store).stdout
 
+    assert push("redacted") == "Sent 1 message of 1 session.\nSecrets taken out: 1 password.\n"
+    (tmp_path / "config.toml").write_text('[hub]\nlevel = "full"\n')
+    # The double is no whole hub.
+    assert (
+        "the next push shows more of 1 session; this hub is too old" in call("hub", "push", "--dry-run", *store).stderr
+    )
     assert push("full") == "Sent 1 message of 1 session.\n"
+    assert "shows more" not in call("hub", "push", *store).stderr
     assert push("none") == (
         "Sent 0 messages of 0 sessions.\nTaken back from the hub: 1 session, whose level is none now.\n"
     )

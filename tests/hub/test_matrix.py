@@ -77,6 +77,7 @@ KINDS: Final[dict[str, Kind]] = {
     **dict.fromkeys(("PUT /hub/v1/sessions/{session_id}/trash", "DELETE /hub/v1/sessions/{session_id}/trash"), "own"),
     "GET /hub/v1/trash": "user",
     **dict.fromkeys(("GET /hub/v1/team", "GET /hub/v1/members", "GET /hub/v1/audit", "GET /hub/v1/rules"), "person"),
+    "GET /hub/v1/shared": "person",
     "GET /hub/v1/budgets": "person",
     **dict.fromkeys(
         (

@@ -443,3 +443,27 @@ def test_not_yours_and_not_there_ask_the_database_the_same(team: Team, monkeypat
             work.append([query for query in asked if "audit" not in query])
         assert work[0] == work[1], path
         assert work[0], path
+
+
+def test_a_person_is_told_which_of_their_sessions_others_may_read(team: Team) -> None:
+    ana, ids = team.ana, team.hub.ids
+    for name in ("to-ben", "linked", "unlinked", "private"):
+        save_session(ana, name, WORD)
+    address = "/hub/v1/sessions/turnlog:"
+    team.share("team")
+    ana.put(f"{address}to-ben/sharing", json={"visibility": "people", "people": [ids["Zoe"], ids["Ben"]]})
+    for name in ("linked", "unlinked"):
+        link = ana.post(f"{address}{name}/links", json={}).json()["id"]
+    ana.delete(f"{address}unlinked/links/{link}")
+    found = ana.get("/hub/v1/shared").json()
+    assert {each["id"].partition(":")[2]: (each["visibility"], each["people"]) for each in found["items"]} == {
+        "a": ("team", []),
+        "to-ben": ("people", ["Ben", "Zoe"]),
+        "linked": ("link", []),
+    }
+    assert found["new_sessions"] == "private"
+    assert team.admin.get("/hub/v1/shared").json()["items"] == []  # their own, whatever they may read
+    team.admin.patch("/hub/v1/rules", json={"visibility": "team"})
+    assert ana.get("/hub/v1/shared").json()["new_sessions"] == "private"
+    ana.post("/hub/v1/rules/agreement", json={"agrees": True})
+    assert ana.get("/hub/v1/shared").json()["new_sessions"] == "team"

@@ -1327,6 +1327,19 @@ export interface ShareLink {
   expires_at: string | null;
 }
 
+/** A session of the caller that others may read, too; its subagents are shown with it. */
+export interface SharedSession {
+  id: string;
+  visibility: "link" | "people" | "team";
+  people: string[];
+}
+
+/** The sessions of the caller that others may read. */
+export interface SharedSessions {
+  items: SharedSession[];
+  new_sessions: "private" | "team";
+}
+
 /** Who may read the session from now on. Links are made one by one. */
 export interface SharingBody {
   visibility: "private" | "people" | "team";

@@ -11,6 +11,7 @@ import click
 
 from turnlog.cli.filters import project_argument
 from turnlog.cli.fresh_store import fresh_store_option, open_fresh
+from turnlog.cli.hub_readers import write_readers
 from turnlog.cli.options import examples
 from turnlog.errors import ConflictError, NotFoundError
 from turnlog.plain_text import one_line, plain
@@ -38,7 +39,8 @@ def level(project: str | None, level: str | None, remove: bool, store_path: Path
     """Choose how much of a project leaves this machine; without a level, show the levels.
 
     PROJECT is the name or the folder of a project, or any other folder. The level holds for the folder and all below.
-    What was sent at a higher level is taken back with the next push. Without its rule, a folder has the level of the
+    What was sent at a higher level is taken back with the next push. Where more leaves than before, who may read it on
+    the hub is named. Without its rule, a folder has the level of the
     folder above that has one, or of the settings.
     """
     from turnlog.hub.machine.levels import MEANINGS
@@ -60,6 +62,7 @@ def level(project: str | None, level: str | None, remove: bool, store_path: Path
             holds = current_levels(state).of(folder)
             click.echo(f"{plain(folder)}: {holds} ({MEANINGS[holds]})")
             _note_project_above(folder, store.projects())
+        write_readers(store_path, state)
 
 
 def _folders(store: Store, text: str, chosen: Collection[str]) -> list[str]:

@@ -17,6 +17,7 @@ import click
 from turnlog.cli import formatting
 from turnlog.cli.budgets import write_budget_warning
 from turnlog.cli.fresh_store import fresh_store_option, open_fresh
+from turnlog.cli.hub_readers import write_readers
 from turnlog.cli.options import WRONG_USE, examples, json_option, open_existing, store_option
 from turnlog.cli.terminal import progress, write_json
 from turnlog.errors import ConflictError, NotFoundError, StoreBusyError, TurnlogError
@@ -123,6 +124,7 @@ def push(ctx: click.Context, dry_run: bool, yes: bool, as_json: bool, store_path
             messages = store.status().messages
         client = opened.enter_context(HubClient(connection.url, connection.token, announce=_announce))
         pusher = StorePusher(store_path, state, client)
+        write_readers(store_path, state, client)
         if dry_run or not (yes or state.is_agreed):
             report = pusher.plan()
             if as_json:

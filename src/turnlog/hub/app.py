@@ -40,6 +40,7 @@ from turnlog.hub.people.tables import HubTransaction
 from turnlog.hub.people.teams import Member, NotAllowedError, Team
 from turnlog.hub.people.trash import TrashedSession
 from turnlog.hub.rates import RequestRates
+from turnlog.hub.readers import SharedSessions
 from turnlog.hub.retention import RetentionKeeper
 from turnlog.hub.routes import ROUTERS
 from turnlog.hub.routes.base import HubState
@@ -76,6 +77,7 @@ BODIES: Final[tuple[type[Any], ...]] = (
     bodies.OpenedLink,
     bodies.Pushers,
     SessionSharing,
+    SharedSessions,
     bodies.SignInChoices,
     Retention,
     Team,

@@ -107,6 +107,7 @@ NEEDS: Final[Mapping[str, Need | Literal["anybody"]]] = {
     "PATCH /hub/v1/team": ADMIN,
     "POST /hub/v1/teams": ADMIN,
     "GET /hub/v1/people": READ,
+    "GET /hub/v1/shared": READ,
     "GET /hub/v1/members": TEAM,
     "PATCH /hub/v1/members/{user_id}": ADMIN,
     "DELETE /hub/v1/members/{user_id}": KEYS,

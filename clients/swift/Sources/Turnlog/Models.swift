@@ -2621,6 +2621,32 @@ public enum Turnlog {
         }
     }
 
+    /// A session of the caller that others may read, too; its subagents are shown with it.
+    public struct SharedSession: Codable, Equatable, Sendable {
+        public var id: String
+        /// One of: link, people, team.
+        public var visibility: String
+        public var people: [String]
+
+        public enum CodingKeys: String, CodingKey {
+            case id
+            case visibility
+            case people
+        }
+    }
+
+    /// The sessions of the caller that others may read.
+    public struct SharedSessions: Codable, Equatable, Sendable {
+        public var items: [SharedSession]
+        /// One of: private, team.
+        public var newSessions: String
+
+        public enum CodingKeys: String, CodingKey {
+            case items
+            case newSessions = "new_sessions"
+        }
+    }
+
     /// Who may read the session from now on. Links are made one by one.
     public struct SharingBody: Codable, Equatable, Sendable {
         /// One of: private, people, team.

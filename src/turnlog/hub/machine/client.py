@@ -22,6 +22,7 @@ from turnlog.store.feed.values import SHAPE, ArchivedBytes, ArchivedSizes, FeedB
 
 if TYPE_CHECKING:
     from turnlog.hub.budgets import TeamBudget
+    from turnlog.hub.readers import SharedSessions
 
 _T = TypeVar("_T")
 
@@ -325,6 +326,15 @@ class HubClient:
         if answer.status in _NO_HUB:
             return []
         return self._checked(answer).read(Budgets).items
+
+    def shared_sessions(self) -> SharedSessions | None:
+        """The sessions of this person that others may read; None of a hub that does not say it."""
+        from turnlog.hub.readers import SharedSessions
+
+        answer = self._request("GET", "/hub/v1/shared")
+        if answer.status in _NO_HUB:
+            return None
+        return self._checked(answer).read(SharedSessions)
 
     # -- requests
 

@@ -13,6 +13,7 @@ from turnlog.errors import ConflictError, NotFoundError
 from turnlog.hub.callers import LINK
 from turnlog.hub.people.secrets import Secret, Secrets
 from turnlog.hub.people.tables import HubTransaction, Tables, announce, now
+from turnlog.hub.readers import SharedSession
 from turnlog.plain_text import one_line
 from turnlog.store.postgres.database import Database
 from turnlog.store.postgres.visibility import ALLOWED, VIEWER
@@ -130,6 +131,17 @@ class Sharing(Tables):
             found[id] = Pusher(id, known.name, machines, known.sessions + sessions)
         return list(found.values())
 
+    def shared(self, team: int, user: str) -> list[SharedSession]:
+        """The sessions of a person that others may read, without subagents, by id."""
+        with self._transaction() as transaction:
+            rows = transaction.rows(_SHARED, team, user, now())
+        found: dict[str, SharedSession] = {}
+        for session_id, visibility, reader in rows:
+            known = found.setdefault(session_id, SharedSession(id=session_id, visibility=visibility, people=[]))
+            if visibility == "people" and reader:
+                known.people.append(reader)
+        return list(found.values())
+
     def titles(self, team: int, viewer: str, session_ids: Collection[str]) -> dict[str, str]:
         """Session -> its title, or its id without one, of those that somebody may read."""
         with self._transaction() as transaction:
@@ -228,6 +240,20 @@ JOIN turnlog.owners w ON w.team_key = s.team_key AND w.key = s.owner_key
 LEFT JOIN turnlog.users u ON u.id = o.owner_user
 WHERE o.team_key = $1 AND {ALLOWED}
 GROUP BY 1, 2, 3 ORDER BY lower(u.name), 1, 3
+"""
+
+_SHARED: Final = """
+SELECT o.session_id, o.visibility, coalesce(u.name, r.reader) FROM turnlog.session_owners o
+JOIN turnlog.sessions s ON s.team_key = o.team_key AND s.key = o.session_key
+LEFT JOIN turnlog.session_readers r ON r.team_key = o.team_key AND r.session_id = o.session_id
+LEFT JOIN turnlog.users u ON u.id = r.reader
+LEFT JOIN turnlog.secrets k ON k.team_key = o.team_key AND r.reader = 'link:' || k.id
+    AND k.ended_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > $3)
+WHERE o.team_key = $1 AND o.owner_user = $2 AND o.trashed_at IS NULL
+    AND s.relationship IS DISTINCT FROM 'subagent'
+    AND (o.visibility = 'team' OR o.visibility = 'people' AND u.id IS NOT NULL
+        OR o.visibility = 'link' AND k.id IS NOT NULL)
+ORDER BY o.session_id, lower(u.name), r.reader
 """
 
 _TITLES: Final = f"""

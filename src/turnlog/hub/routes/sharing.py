@@ -13,12 +13,13 @@ from turnlog.errors import NotFoundError
 from turnlog.hub.bodies import NewLink
 from turnlog.hub.callers import Caller
 from turnlog.hub.people.sharing import SessionSharing
+from turnlog.hub.readers import SharedSessions
 from turnlog.hub.routes.base import JSON, Body, HubOf, HubState, PersonOf, UserOf, token_of
 from turnlog.server.context import write
 from turnlog.server.errors import InvalidParameterError
 from turnlog.server.openapi import responds_with
 
-router = APIRouter(default_response_class=Response, prefix="/hub/v1/sessions/{session_id}", tags=["sharing"])
+router = APIRouter(default_response_class=Response, prefix="/hub/v1", tags=["sharing"])
 
 
 class SharingBody(Body):
@@ -39,10 +40,23 @@ class LinkBody(Body):
     """For how long a link works."""
 
     days: Annotated[int, Field(ge=1, le=365, strict=True)] | None = 7
-    """Null: until it is taken back."""
+    """Null: until it is revoked."""
 
 
-@router.get("/sharing", responses=responds_with(SessionSharing))
+@router.get("/shared", responses=responds_with(SharedSessions))
+def list_shared(request: Request, hub: HubOf, caller: PersonOf) -> Response:
+    """The sessions of the caller that others may read, and to whom new ones are shown."""
+    team, user = caller.team_key, caller.user
+    rules = hub.people.rulebook
+    visibility = rules.rules(team).visibility
+    is_shown = visibility == "team" and rules.has_agreed(team, user)
+    return write(
+        request,
+        SharedSessions(items=hub.people.sharing.shared(team, user), new_sessions="team" if is_shown else "private"),
+    )
+
+
+@router.get("/sessions/{session_id}/sharing", responses=responds_with(SessionSharing))
 def get_sharing(request: Request, hub: HubOf, caller: PersonOf, session_id: str) -> Response:
     """Whose the session is, and who may read it: the whole list for its owner, else the owner and the visibility."""
     found = _seen(hub, caller, session_id)
@@ -53,7 +67,7 @@ def get_sharing(request: Request, hub: HubOf, caller: PersonOf, session_id: str)
     return write(request, found)
 
 
-@router.put("/sharing", responses=responds_with(SessionSharing), dependencies=JSON)
+@router.put("/sessions/{session_id}/sharing", responses=responds_with(SessionSharing), dependencies=JSON)
 def share(request: Request, hub: HubOf, caller: UserOf, session_id: str, body: SharingBody) -> Response:
     """Decide who may read the session and its subagents; at once."""
     require_own(hub, caller, session_id)
@@ -65,7 +79,7 @@ def share(request: Request, hub: HubOf, caller: UserOf, session_id: str, body: S
     return write(request, hub.people.sharing.sharing(caller.team_key, session_id))
 
 
-@router.post("/links", responses=responds_with(NewLink), dependencies=JSON)
+@router.post("/sessions/{session_id}/links", responses=responds_with(NewLink), dependencies=JSON)
 def make_link(request: Request, hub: HubOf, caller: UserOf, session_id: str, body: LinkBody) -> Response:
     """A link with which anybody reads the session and its subagents, without signing in."""
     require_own(hub, caller, session_id)
@@ -79,9 +93,9 @@ def make_link(request: Request, hub: HubOf, caller: UserOf, session_id: str, bod
     return response
 
 
-@router.delete("/links/{link_id}", status_code=204, responses=responds_with(None))
+@router.delete("/sessions/{session_id}/links/{link_id}", status_code=204, responses=responds_with(None))
 def end_link(hub: HubOf, caller: UserOf, session_id: str, link_id: str) -> Response:
-    """Take a link back, at once."""
+    """Revoke a link, at once."""
     require_own(hub, caller, session_id)
     if not hub.people.sharing.end_link(caller.team_key, session_id, link_id):
         raise HTTPException(404, "there is no such link")

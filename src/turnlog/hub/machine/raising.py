@@ -1,0 +1,53 @@
+"""Whom the next push shows more: readers, on the hub, of sessions whose level is higher than when they were sent."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from turnlog.hub.machine.levels import Levels, is_lower
+from turnlog.hub.machine.state import MachineState, Sent
+from turnlog.hub.readers import SharedSessions
+from turnlog.store.feed.reading import projects_of_sessions, snapshot
+
+
+class Readers(NamedTuple):
+    """Who may read sessions, as a person says it, and how many sessions."""
+
+    who: str
+    sessions: int
+
+
+def raised_sessions(store_path: Path, state: MachineState, levels: Levels) -> dict[str, Sent]:
+    """Session -> how it was sent, for those of which more leaves with the next push."""
+    sent = state.sent()
+    if not sent:
+        return {}
+    with snapshot(store_path) as connection:
+        projects = projects_of_sessions(connection)
+    return {
+        session_id: sent[session_id]
+        for session_id, path in projects
+        if session_id in sent and is_lower(sent[session_id].level, levels.of(path))
+    }
+
+
+def readers_of(raised: Mapping[str, Sent], shared: SharedSessions) -> list[Readers]:
+    """Who besides their owner may read these sessions on the hub once they are sent; nobody is not in it.
+
+    A session that has left at `metrics` or not at all comes as a new one, under its own id.
+    """
+    known = {each.id: each for each in shared.items}
+    found = Counter[str]()
+    for sent in raised.values():
+        if sent.level in ("none", "metrics"):
+            found["everybody in the team"] += shared.new_sessions == "team"
+        elif sent.name in known:
+            session = known[sent.name]
+            if session.visibility == "people":
+                found[", ".join(session.people)] += 1
+            else:
+                found["everybody in the team" if session.visibility == "team" else "whoever has a link"] += 1
+    return [Readers(who, count) for who, count in found.most_common() if count]
