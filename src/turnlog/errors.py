@@ -119,7 +119,7 @@ class ShapeError(ConversionError):
 
 
 class HandoffError(TurnlogError):
-    """A session that cannot be handed to another agent, or not be taken back. Nothing was written or removed."""
+    """A session that cannot be handed over, or whose hand-over cannot be undone. Nothing was written or removed."""
 
 
 class StoreError(TurnlogError):

@@ -184,15 +184,15 @@ def test_people_join_connect_and_share_in_the_browser(
         guest.wait_for_url(f"**/sessions/{session}")
         guest.get_by_text("answer a hat").wait_for()
         assert link.partition("#code=")[2] not in guest.url
-        dialog.get_by_role("button", name="Take back").click()
-        dialog.get_by_role("button", name="Take back").wait_for(state="detached")
+        dialog.get_by_role("button", name="Revoke").click()
+        dialog.get_by_role("button", name="Revoke").wait_for(state="detached")
         late = opened(browser, errors)
         late.goto(link)
-        late.get_by_text(re.compile("This link is wrong, has expired or was taken back")).wait_for()
+        late.get_by_text(re.compile("This link is wrong, has expired or was revoked")).wait_for()
         # Whoever reads with it is told so, too, and not asked to sign in.
         guest.reload()
         guest.get_by_role("heading", name="This link has ended").wait_for()
-        guest.get_by_text("It has expired or was taken back.").wait_for()
+        guest.get_by_text("It has expired or was revoked.").wait_for()
         assert_usable(guest)
         # Who has no link, and comes to its page, is not told that one has ended.
         late.goto(f"{base}/shared")
@@ -280,17 +280,23 @@ def test_an_owner_keeps_the_team_in_the_browser(databases: PostgresDatabases, tm
         assert_end_is_seen_on_a_phone(page, ".path-end")
         page.goto(f"{base}/team")
         page.get_by_role("link", name="Audit log").click()
-        page.get_by_role("row", name="Ben read title of a hat").wait_for()
+        entries = page.get_by_role("list", name="Entries").get_by_role("listitem")
+        entries.filter(has_text="Ben read title of a hat").wait_for()
         # What is not there any more has no page.
-        page.get_by_role("row", name=f"Ben read {gone}").wait_for()
+        entries.filter(has_text=f"Ben read {gone}").wait_for()
         expect(page.get_by_role("link", name="title of a hat")).to_have_count(2)  # read, and shared before
         expect(page.get_by_role("link", name=gone)).to_have_count(0)
         expect(page.get_by_label("Person").locator("option").filter(has_text=re.compile(r"Dov \(u-"))).to_have_count(2)
-        assert_whole_on_a_phone(page, ".audit-table")
+        assert_whole_on_a_phone(page, ".audit-list")
+        assert_whole_on_a_phone(page, ".team-sections")
         page.get_by_role("button", name="The team").click()
-        page.get_by_label("Action").select_option("change rules")
-        page.get_by_role("row", name="Olga change rules").wait_for()
-        expect(page.get_by_text("change role")).to_have_count(1)  # in the list of actions
+        page.get_by_label("Action").select_option("Changed the rules")
+        entries.filter(
+            has_text=re.compile("Olga changed the rules: .*sessions are forgotten after 1000 days")
+        ).wait_for()
+        expect(entries).to_have_count(1)
+        entries.get_by_role("button", name="Details").click()
+        expect(entries).to_contain_text('"retention_days": 1000')
         assert_usable(page)
     assert errors == []
 
@@ -341,8 +347,8 @@ def test_a_session_goes_to_the_trash_and_comes_back(
         row.wait_for()
         assert_usable(page)
         assert ana.get(f"/api/sessions/{session}").status_code == 404
-        row.get_by_role("button", name="Take back").click()
-        page.get_by_role("dialog").get_by_role("button", name="Take back").click()
+        row.get_by_role("button", name="Take out of the trash").click()
+        page.get_by_role("dialog").get_by_role("button", name="Take out of the trash").click()
         row.wait_for(state="detached")
         page.goto(f"{base}/")
         page.get_by_text("title of a hat").wait_for()

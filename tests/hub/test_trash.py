@@ -1,4 +1,4 @@
-"""The trash of a hub: a session that its owner deletes is gone for everybody at once, and can be taken back."""
+"""The trash of a hub: a session that its owner deletes is gone for everybody at once, and can be taken out again."""
 
 from __future__ import annotations
 

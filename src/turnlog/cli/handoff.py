@@ -1,4 +1,4 @@
-"""`turnlog handoff`: write a session as a session of another agent, or take that back."""
+"""`turnlog handoff`: write a session as a session of another agent, or undo that."""
 
 from __future__ import annotations
 

@@ -353,7 +353,7 @@ class _Lines:
             click.echo(f"{PHASES.get(phase, phase)}…", err=True)
 
     def stop(self) -> None:
-        """Nothing is left to take back."""
+        """Nothing is left to undo."""
 
 
 class _Bars:

@@ -1,4 +1,4 @@
-"""`undo`: take back a session that turnlog wrote for an agent, as long as nobody has gone on with it."""
+"""`undo`: remove a session that turnlog wrote for an agent, as long as nobody has gone on with it."""
 
 from __future__ import annotations
 

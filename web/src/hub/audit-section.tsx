@@ -1,17 +1,16 @@
 /** What was done and read: of what is one's own, and for admins what was done to the team. */
 
 import { useInfiniteQuery } from "@tanstack/react-query";
-import { Link } from "wouter";
+import { useState } from "react";
 import { getJson } from "@/api/client";
-import { sessionPage } from "@/api/paths";
 import { useItems } from "@/api/use-items";
 import { MoreButton } from "@/design/more-button";
 import { Problem } from "@/design/problem";
 import { Segments } from "@/design/segments";
 import { FilterBar, FilterDates, FilterSelect } from "@/filters/filters";
 import { countSet, useUrlFilters } from "@/filters/url-filters";
-import { formatCount } from "@/format/numbers";
 import { dayAfter, formatExact, formatRelative, startOf } from "@/format/time";
+import { type Names, OWN_ACTIONS, sentenceOf, TEAM_ACTIONS } from "./audit-sentences";
 import { labelsOf } from "./names";
 import { AUDIT, MEMBERS, TEAM_AUDIT } from "./paths";
 import type { AuditEntry, AuditPage, Member } from "./schema";
@@ -24,31 +23,10 @@ const OF = [
   { value: "team", label: "The team" },
 ];
 
-const OWN = ["read", "search", "share", "make link", "take link back", "connect machine", "end machine"];
-const OWN_TOO = [
-  "make token",
-  "end token",
-  "agree to rules",
-  "disagree with rules",
-  "forget session",
-  "take session back",
-  "forget old session",
-  "put into trash",
-  "take out of trash",
-  "forget deleted session",
-];
-const OF_TEAM = [
-  "invite",
-  "take invitation back",
-  "change role",
-  "remove member",
-  "change team",
-  "begin team",
-];
-const OF_TEAM_TOO = ["change rules", "forget old sessions", "forget deleted sessions", "team usage"];
-
-/** Actions that are done to a session. */
-const OF_SESSIONS = new Set(["read", "search", "share", "make link", "take link back"]);
+const EMPTY = {
+  team: "Nothing was done to the team.",
+  mine: "Nobody else has read what is yours, and nothing was done to it.",
+};
 
 /** What ids of people begin with. */
 const PERSON = "u-";
@@ -86,7 +64,8 @@ export function AuditSection({ isAdmin }: SectionProps) {
   );
   const labels = labelsOf([...members, ...left]);
   const names = { ...known, ...Object.fromEntries(labels) };
-  const actions = isTeam ? [...OF_TEAM, ...OF_TEAM_TOO] : [...OWN, ...OWN_TOO];
+  const filtered = countSet(filters, ["actor", "action", "since", "until"]);
+  const actions = isTeam ? TEAM_ACTIONS : OWN_ACTIONS;
   return (
     <section className="team-section" aria-label="Audit log">
       <FilterBar
@@ -101,7 +80,7 @@ export function AuditSection({ isAdmin }: SectionProps) {
             />
           )
         }
-        active={countSet(filters, ["actor", "action", "since"])}
+        active={filtered}
       >
         <FilterSelect
           label="Person"
@@ -114,7 +93,7 @@ export function AuditSection({ isAdmin }: SectionProps) {
           label="Action"
           everything="All actions"
           value={filters.action}
-          choices={actions.map((value) => ({ value, label: value }))}
+          choices={Object.entries(actions).map(([value, { label }]) => ({ value, label }))}
           onChange={(action) => change({ action })}
         />
         <FilterDates since={filters.since} until={filters.until} onChange={change} />
@@ -122,72 +101,49 @@ export function AuditSection({ isAdmin }: SectionProps) {
       {log.isError && <Problem error={log.error} what="The audit log" />}
       {log.data && entries.length === 0 && (
         <p className="team-note">
-          {isTeam
-            ? "Nothing was done to the team."
-            : "Nobody else has read what is yours, and nothing was done to it."}
+          {filtered > 0 ? "Nothing in the log is like this." : EMPTY[isTeam ? "team" : "mine"]}
         </p>
       )}
       {entries.length > 0 && (
-        <div className="usage-table audit-table" tabIndex={0}>
-          <table>
-            <thead>
-              <tr>
-                {["When", "Who", "Did", "To", "Times", "More"].map((column) => (
-                  <th scope="col" key={column}>
-                    {column}
-                  </th>
-                ))}
-              </tr>
-            </thead>
-            <tbody>
-              {entries.map((entry) => (
-                <tr key={`${entry.last_at} ${entry.actor} ${entry.action} ${entry.subject}`}>
-                  <th scope="row" title={formatExact(entry.last_at)}>
-                    {formatRelative(entry.last_at, new Date())}
-                  </th>
-                  <td>{actorOf(entry, names)}</td>
-                  <td>{entry.action}</td>
-                  <td>
-                    <Subject entry={entry} names={names} />
-                  </td>
-                  <td>{formatCount(entry.times)}</td>
-                  <td>{withNames(entry.detail ?? "", names)}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <ul className="audit-list" aria-label="Entries">
+          {entries.map((entry) => (
+            <Entry
+              key={`${entry.last_at} ${entry.actor} ${entry.action} ${entry.subject}`}
+              entry={entry}
+              names={names}
+            />
+          ))}
+        </ul>
       )}
       {log.hasNextPage && <MoreButton pages={log} />}
     </section>
   );
 }
 
-function actorOf({ actor }: AuditEntry, names: Record<string, string>): string {
-  if (actor.startsWith("link:")) return "somebody with a link";
-  return names[actor] ?? (actor === "hub" ? "the hub" : actor);
-}
-
-/** A session may be shown to several people, of whom the entry has the ids. */
-function withNames(detail: string, names: Record<string, string>): string {
-  const words = detail.split(" ");
-  const named = words.map((word) => names[word] ?? word);
-  return words.some((word) => word in names) ? named.join(", ").replace(", ", ": ") : detail;
-}
-
-function Subject({
-  entry: { action, subject },
-  names,
-}: {
-  entry: AuditEntry;
-  names: Record<string, string>;
-}) {
-  if (!OF_SESSIONS.has(action)) return names[subject] ?? subject;
-  // A session that is not there any more, or not shown, has no title here and no page.
-  if (names[subject] === undefined) return subject;
+/** A sentence and its time; the fields behind it, as the API has them, open below. */
+function Entry({ entry, names }: { entry: AuditEntry; names: Names }) {
+  const [open, setOpen] = useState(false);
+  const { action, actor, subject, detail, times, last_at } = entry;
+  const fields = { action, actor, subject, detail, times, last_at };
   return (
-    <Link href={sessionPage(subject)} className="link" title={subject}>
-      {names[subject]}
-    </Link>
+    <li>
+      <time dateTime={last_at} title={formatExact(last_at)}>
+        {formatRelative(last_at, new Date())}
+      </time>
+      <p>{sentenceOf(entry, names)}</p>
+      <button type="button" className="link" aria-expanded={open} onClick={() => setOpen(!open)}>
+        Details
+      </button>
+      {open && (
+        <dl>
+          {Object.entries(fields).map(([name, value]) => (
+            <div key={name}>
+              <dt>{name}</dt>
+              <dd>{value ?? "none"}</dd>
+            </div>
+          ))}
+        </dl>
+      )}
+    </li>
   );
 }

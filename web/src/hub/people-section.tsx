@@ -53,11 +53,7 @@ export function PeopleSection({ me, isAdmin }: SectionProps) {
                 {role}
                 {expires_at && `, until ${formatExact(expires_at)}`}
               </span>
-              <EndButton
-                label="Take back"
-                question="Take this invitation back? Its link works no more."
-                path={`${INVITATIONS}/${id}`}
-              />
+              <EndButton label="Revoke" question="Its link works no more." path={`${INVITATIONS}/${id}`} />
             </>
           )}
         />

@@ -124,7 +124,7 @@ const TIMES = [
   { days: 1, label: "A day" },
   { days: 7, label: "A week" },
   { days: 30, label: "30 days" },
-  { days: null, label: "Until it is taken back" },
+  { days: null, label: "Until it is revoked" },
 ];
 
 function Links({ session, sharing }: { session: SessionItem; sharing: SessionSharing }) {
@@ -140,13 +140,13 @@ function Links({ session, sharing }: { session: SessionItem; sharing: SessionSha
         <ul aria-label="Links">
           {sharing.links.map(({ id, expires_at }) => (
             <li key={id}>
-              <span>{expires_at ? `until ${formatExact(expires_at)}` : "until it is taken back"}</span>
+              <span>{expires_at ? `until ${formatExact(expires_at)}` : "until it is revoked"}</span>
               <button
                 type="button"
                 className="button"
                 onClick={() => end.mutate({ method: "DELETE", path: `${path}/${id}` })}
               >
-                Take back
+                Revoke
               </button>
             </li>
           ))}

@@ -36,6 +36,13 @@ export default function TeamPage() {
     return (
       <ProblemBox title="This is not shown to you" whole>
         <p>{me.user ? "Only owners and admins see it." : "Your link shows one session, and nothing else."}</p>
+        {me.user && (
+          <p>
+            <Link href="/team" className="link">
+              To the page of the team
+            </Link>
+          </p>
+        )}
       </ProblemBox>
     );
   }

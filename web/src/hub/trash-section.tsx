@@ -1,4 +1,4 @@
-/** What one has deleted on a hub, and may take back until it is forgotten. */
+/** What one has deleted on a hub, and may take out again until it is forgotten. */
 
 import { formatExact } from "@/format/time";
 import { EndButton, HubList } from "./hub-list";
@@ -17,7 +17,7 @@ export function TrashSection() {
           <span className="team-name">{title ?? id}</span>
           <span className="team-fact">will be forgotten on {formatExact(forgotten_at)}</span>
           <EndButton
-            label="Take back"
+            label="Take out of the trash"
             question="It is shown again to whom it was shown before. Links to it stay ended."
             path={trashPath(id)}
           />

@@ -7,6 +7,7 @@ import { useState } from "react";
 import type { SessionItem } from "@/api/types";
 import { Icon } from "@/design/icon";
 import { plural } from "@/format/numbers";
+import { useMe } from "@/hub/use-hub";
 import { useStatus } from "@/shell/status-line";
 import {
   type Chains,
@@ -137,17 +138,7 @@ export function NoSessions() {
       </main>
     );
   }
-  if (status?.hub) {
-    return (
-      <main className="problem">
-        <h2>No sessions yet</h2>
-        <p>
-          Sessions come here from your machines. Connect one: run{" "}
-          <code>turnlog hub connect {location.origin}</code> there, then <code>turnlog hub push</code>.
-        </p>
-      </main>
-    );
-  }
+  if (status?.hub) return <EmptyHub />;
   return (
     <main className="problem">
       <h2>No sessions yet</h2>
@@ -155,6 +146,23 @@ export function NoSessions() {
         turnlog reads what coding agents write on this machine. Use one and its sessions appear here.{" "}
         <code>turnlog doctor</code> says which agents it knows, where it looked and what it found.
       </p>
+    </main>
+  );
+}
+
+function EmptyHub() {
+  const me = useMe();
+  return (
+    <main className="problem">
+      <h2>No sessions yet</h2>
+      {/* A viewer has no machines here. */}
+      {me?.scopes.includes("push") && (
+        <p>
+          Sessions come here from your machines. Connect one: run{" "}
+          <code>turnlog hub connect {location.origin}</code> there, then <code>turnlog hub push</code>.
+        </p>
+      )}
+      <p>What others in the team show you is here, too, as soon as they do.</p>
     </main>
   );
 }

@@ -172,7 +172,7 @@ async function connect() {
 
 async function shared() {
   if (!secret) {
-    const ended = "It has expired or was taken back. Ask whoever gave it to you for another one.";
+    const ended = "It has expired or was revoked. Ask whoever gave it to you for another one.";
     const again = "Open the link again: it ends with a code.";
     const to = new URLSearchParams(location.search).get("to");
     show(to === null ? "A link to a session" : "This link has ended", text(to === null ? again : ended, { role: "alert" }),

@@ -1,4 +1,4 @@
-"""Sessions that their owners have deleted, and may take back for some days. Nobody sees them meanwhile."""
+"""Sessions that their owners have deleted, and may take out again for some days. Nobody sees them meanwhile."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Trash(Tables):
             announce_changed(transaction, team, family)
         return self._one(team, session_id, user)
 
-    def take_back(self, team: int, session_id: str, user: str) -> None:
+    def take_out(self, team: int, session_id: str, user: str) -> None:
         """Show a session again to whom it was shown, but for links. Raises NotFoundError if it is not in the trash."""
         self._one(team, session_id, user)
         with self._transaction() as transaction:

@@ -77,7 +77,7 @@ def plan_retention(request: Request, hub: HubOf, caller: UserOf, query: Annotate
 
 @router.post("/agreement", responses=responds_with(TeamRules), dependencies=JSON)
 def agree(request: Request, hub: HubOf, caller: UserOf, body: AgreementBody) -> Response:
-    """Agree that new sessions of the caller are shown as the rule says, or take that back."""
+    """Agree that new sessions of the caller are shown as the rule says, or do so no longer."""
     hub.people.rulebook.agree(caller.team_key, caller.user, agrees=body.agrees)
     hub.note(caller, "agree to rules" if body.agrees else "disagree with rules", caller.user, owner=caller.user)
     return _answer(request, hub, caller)

@@ -153,7 +153,7 @@ def open_link(request: Request, hub: HubOf, body: CodeBody) -> Response:
     # The link of a session that was forgotten shows nothing.
     if secret is None or secret.session_id is None or not _shows(hub, secret, secret.session_id):
         refuse_guesses(request, hub)
-        raise HTTPException(404, "this link is wrong, has expired or was taken back")
+        raise HTTPException(404, "this link is wrong, has expired or was revoked")
     response = write(request, OpenedLink(secret.session_id))
     _set_cookie(response, hub, request, LINK_COOKIE, body.code)
     return _secret(response)

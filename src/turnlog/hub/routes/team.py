@@ -135,8 +135,8 @@ def invite(request: Request, hub: HubOf, caller: AdminOf, body: NewInvitation) -
 
 
 @router.delete("/invitations/{invitation_id}", status_code=204, responses=responds_with(None))
-def take_back(hub: HubOf, caller: AdminOf, invitation_id: str) -> Response:
-    """Take an invitation back."""
+def revoke_invitation(hub: HubOf, caller: AdminOf, invitation_id: str) -> Response:
+    """Revoke an invitation."""
     found = {each.id for each in hub.people.secrets.all_of(caller.team_key, ["invitation"])}
     if invitation_id not in found or hub.people.secrets.end(caller.team_key, invitation_id) is None:
         raise HTTPException(404, "there is no such invitation")

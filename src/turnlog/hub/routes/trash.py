@@ -33,6 +33,6 @@ def put_into_trash(request: Request, hub: HubOf, caller: UserOf, session_id: str
 @router.delete("/sessions/{session_id}/trash", status_code=204, responses=responds_with(None))
 def take_out_of_trash(hub: HubOf, caller: UserOf, session_id: str) -> Response:
     """Show the session again to whom it was shown; links stay invalid."""
-    hub.people.trash.take_back(caller.team_key, session_id, caller.user)
+    hub.people.trash.take_out(caller.team_key, session_id, caller.user)
     hub.note(caller, "take out of trash", session_id, owner=caller.user)
     return Response(status_code=204)
