@@ -28,9 +28,11 @@ interface ProblemProps {
   /** What the user can change where the server refuses it: "This query". */
   asked?: string;
   whole?: boolean;
+  /** More about what was not found. */
+  children?: ReactNode;
 }
 
-export function Problem({ error, what, asked, whole = false }: ProblemProps) {
+export function Problem({ error, what, asked, whole = false, children }: ProblemProps) {
   const missing = isMissing(error);
   const title = missing
     ? `${what} was not found`
@@ -40,6 +42,7 @@ export function Problem({ error, what, asked, whole = false }: ProblemProps) {
   return (
     <ProblemBox title={title} whole={whole}>
       <p>{describeFailure(error)}</p>
+      {missing && children}
       {missing && <AllSessions />}
     </ProblemBox>
   );
@@ -58,7 +61,7 @@ function isRefused(error: Error): boolean {
 /** The message of a failure; for a request without a response (a `TypeError` of fetch), the usual reason. */
 export function describeFailure(error: Error): string {
   return error instanceof TypeError
-    ? "Is turnlog still running? Start it with: turnlog serve"
+    ? "turnlog does not answer. If it runs on this machine, start it with: turnlog serve"
     : sentence(error.message);
 }
 

@@ -27,6 +27,7 @@ export default function TeamPage() {
   const me = useMe();
   const { section = "people" } = useParams<{ section?: string }>();
   useTitle("Team");
+  if (!SECTIONS.some(({ name }) => name === section)) return <Redirect to="/team" replace />;
   if (status && !status.hub) return <Redirect to="/" replace />;
   if (!me) return <main className="page" aria-busy="true" />;
   const isAdmin = me.scopes.includes("admin");

@@ -16,6 +16,7 @@ import type {
 } from "@/api/types";
 import { Drawer } from "@/design/drawer";
 import { describeFailure, isMissing, Problem } from "@/design/problem";
+import { useIsHub } from "@/hub/use-hub";
 import { DisclosureProvider } from "@/session/disclosure";
 import { Find, type FirstFind } from "@/session/find/find";
 import { wordsOf } from "@/session/find/find-hits";
@@ -59,9 +60,14 @@ export default function SessionPage({ id }: { id: string }) {
     queryFn: ({ signal }) => getJson<Items<OutlineEntry>>(`${sessionPath(id)}/outline`, {}, signal),
   });
   const landmarks = useMemo(() => outline.data && inOrder(outline.data.items), [outline.data]);
+  const isHub = useIsHub();
   useTitle(answer.data && titleOf(answer.data.session));
   if (answer.isError && (isMissing(answer.error) || !answer.data))
-    return <Problem error={answer.error} what="This session" whole />;
+    return (
+      <Problem error={answer.error} what="This session" whole>
+        {isHub && <p>A session that was forgotten, or is not shown to you, is answered like this, too.</p>}
+      </Problem>
+    );
   return (
     <DisclosureProvider key={id}>
       <OpenSession id={id} answer={answer.data} outline={landmarks} />
