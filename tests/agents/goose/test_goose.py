@@ -299,6 +299,25 @@ def test_a_session_is_resumed_by_its_own_id() -> None:
     ]
 
 
+def test_thoughts_that_the_row_of_each_call_repeats_are_shown_once() -> None:
+    """As 1.52.0 logs an answer with thoughts and two calls; the third row is of another answer."""
+    thought = {"type": "thinking", "thinking": "I try both.", "signature": ""}
+
+    def row(number: int, index: int, *before: dict[str, Any], **metadata: Any) -> tuple[str, dict[str, Any]]:
+        called = {"status": "success", "value": {"name": "shell", "arguments": {"command": f"echo {number}"}}}
+        call = {"type": "toolRequest", "id": f"call_{number}", "toolCall": called}
+        content = [*before, call | {"_meta": {"goose.toolCall.providerIndex": index}}]
+        facts = {"message_id": f"m{number}", "role": "assistant", "created_timestamp": number}
+        return "messages", facts | {"content_json": json.dumps(content), "metadata_json": json.dumps(metadata)}
+
+    text = {"type": "text", "text": "Two at once."}
+    used = {"inputTokens": 9, "outputTokens": 2}
+    found = fold(row(1, 0, thought, text, usage=used), row(2, 1, thought), row(3, 0, thought, usage=used))
+    first, second = in_order(found)
+    assert [part.type for part in first.parts] == ["reasoning", "text", "tool-call", "tool-call"]
+    assert [part.type for part in second.parts] == ["reasoning", "tool-call"]
+
+
 def test_an_error_in_a_message_is_one_of_its_answer() -> None:
     """After the source: no recorded run has one."""
     content = [{"type": "error", "kind": "contextLengthExceeded", "message": "too long"}]

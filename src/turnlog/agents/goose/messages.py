@@ -29,14 +29,17 @@ from turnlog.model import CompactionEvent, Message, MessageError, Origin, Part, 
 TYPE, MODEL = "type", "model"
 """Notes of a session: its type, and the model in its settings."""
 
-_PARTS, _CALL, _LAST, _COMMAND, _COMPACTED = "parts", "call", "last", "command", "compacted"
-"""Notes of the newest answer: how many parts it has and the place of its last call; of the newest row: whether it is an
-answer or a command; and whether rows left the model's context."""
+_PARTS, _CALL, _THOUGHTS = "parts", "call", "thoughts"
+"""Notes of the newest answer: how many parts it has, the place of its last call, and checksums of its thoughts."""
+
+_LAST, _COMMAND, _COMPACTED = "last", "command", "compacted"
+"""Notes of the newest row: whether it is an answer or a command; and whether rows left the model's context."""
 
 _SECONDS = 10_000_000_000
 """Times above are in milliseconds."""
 
 _CALLS = frozenset({"toolRequest", "frontendToolRequest"})
+_THINKING = frozenset({"thinking", "reasoning", "redactedThinking"})
 
 _NOTICES = frozenset(
     {
@@ -204,6 +207,9 @@ def _read_answer(context: ConversationContext, logged: LoggedMessage, blocks: Bl
     if is_joined and context.state.leaf is not None:
         identity = context.state.leaf
     shown = [(block, raw) for block, raw in blocks if block.type != "error"]
+    thoughts = notes.get(_THOUGHTS, "").split() if is_joined else []
+    # The row of each further call repeats the thoughts of the answer.
+    shown = [(block, raw) for block, raw in shown if block.type not in _THINKING or _checksum(raw) not in thoughts]
     parts = tuple(
         part_of(block, raw, f"{identity}.{number}", logged.at) for number, (block, raw) in enumerate(shown, first)
     )
@@ -215,6 +221,7 @@ def _read_answer(context: ConversationContext, logged: LoggedMessage, blocks: Bl
     if not logged.is_for_model and logged.is_for_user and message.origin is None:
         notes[_COMPACTED] = identity
     notes[_PARTS] = str(first + len(parts))
+    notes[_THOUGHTS] = " ".join([*thoughts, *(_checksum(raw) for block, raw in shown if block.type in _THINKING)])
     notes.pop(_COMMAND, None)
     notes[_LAST] = "call" if any(block.type in _CALLS for block, _ in blocks) else "text"
     if index is None:
@@ -249,6 +256,10 @@ def _answer(
     )
 
 
+def _checksum(raw: Raw) -> str:
+    return f"{crc32(raw):08x}"
+
+
 _KEPT = ("provider", "costSource", "elapsedMs", "timeToFirstTokenMs")
 """Facts about a call that are kept as metadata."""
 
@@ -266,10 +277,10 @@ def _index_in(blocks: Blocks) -> int | None:
 
 def _goes_on(context: ConversationContext, logged: LoggedMessage, blocks: Blocks, index: int | None) -> bool:
     """Whether a row holds further calls of the newest answer, and not those of a new one."""
-    notes = context.state.notes
-    if "usage" in logged.metadata or not all(block.type in _CALLS for block, _ in blocks) or context.state.step == 0:
+    notes, kinds = context.state.notes, {block.type for block, _ in blocks}
+    if "usage" in logged.metadata or context.state.step == 0:
         return False
     if index is not None:
-        return index > int(notes.get(_CALL, index))
+        return kinds <= _CALLS | _THINKING and index > int(notes.get(_CALL, index))
     # Before 1.40 no call has its place: only those directly behind the text of their answer are known.
-    return notes.get(_LAST) == "text"
+    return kinds <= _CALLS and notes.get(_LAST) == "text"
