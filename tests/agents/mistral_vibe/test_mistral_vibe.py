@@ -265,6 +265,19 @@ def test_a_stopped_command_is_aborted_and_a_stopped_answer_keeps_its_words() -> 
         assert [change for change in each.events.values() if isinstance(change.event, InterruptEvent)]
 
 
+@pytest.mark.parametrize("cause", ["failure", "retry"])
+def test_an_answer_that_the_program_discards_itself_was_not_stopped_by_the_user(cause: str) -> None:
+    """3.0.2 does so where a stream breaks, or an answer is too long."""
+    [source] = sources("3.0.2/stopped")
+    log = log_of(source).replace(b'"cause":"interrupt"', b'"cause":"%s"' % cause.encode())
+    found = gather(fold_bytes(AGENT, source, log))
+    [message] = answers(found)
+    assert (list(blocks(message)), message.stop_reason) == ([("text", "Half an answer that hangs.")], None)
+    during = [change.event.during for change in found.events.values() if isinstance(change.event, InterruptEvent)]
+    # The recorded turn itself was interrupted.
+    assert during == [None]
+
+
 def test_a_refused_request_is_one_error_with_its_status() -> None:
     found = recorded("3.0.2/failed")
     [error] = [change.event for change in found.events.values() if isinstance(change.event, ErrorEvent)]

@@ -176,20 +176,22 @@ def _read_answer(context: _Context, row: VibeRow) -> None:
     usage = usage_of(row.usage)
     if row.usage is not None:
         context.state.used[row.id] = _counts_of(row.usage)
-    is_discarded = object_of(entry.get("outcome")).get("type") == "discarded"
+    outcome = object_of(entry.get("outcome"))
+    # Vibe also discards what a broken stream left, and an answer that was too long, and asks again.
+    is_stopped = outcome.get("type") == "discarded" and outcome.get("cause") in (None, "interrupt")
     message = Message(
         id=row.id,
         role="assistant",
         parts=tuple(parts_of(row)),
         created_at=began_at(row),
         model=row.model,
-        stop_reason=STOP_REASONS.get(row.finish or "") or ("aborted" if is_discarded else None),
+        stop_reason=STOP_REASONS.get(row.finish or "") or ("aborted" if is_stopped else None),
         raw_stop_reason=row.finish,
         usage=usage,
         metadata={NAME: {"calls_guessed": True}} if row.guessed else {},
     )
     context.add_message(message, row, step=row.step)
-    if is_discarded:
+    if is_stopped:
         event = InterruptEvent(
             id=f"{row.id}.interrupt", created_at=time_of(entry.get("updatedAt")), during="answer", message_id=row.id
         )
