@@ -479,6 +479,30 @@ def test_chunks_of_one_model_call_are_one_message() -> None:
     assert "e3" not in found.messages
 
 
+def test_an_answer_that_was_cut_off_and_asked_for_again_has_its_tokens() -> None:
+    """As 1.0.102 logs an answer that was too long: there is no record of its text. R-K4"""
+
+    def used(number: int, call: str, agent: str | None = None, **facts: Any) -> dict[str, Any]:
+        usage = {"model": "m", "inputTokens": 9, "outputTokens": number, "apiCallId": call, **facts}
+        return record("session.usage_record", number, agent, usage=usage)
+
+    records = (
+        record("user.message", 0, content="One"),
+        used(1, "a", finishReason="length"),
+        used(2, "b", "sub"),
+        record("assistant.turn_end", 3, turnId="0"),
+        record("assistant.message", 4, "sub", content="B", apiCallId="b", model="m"),
+        record("assistant.turn_end", 5, "sub", turnId="0"),
+        used(6, "c"),
+        record("assistant.message", 7, content="C", apiCallId="c", model="m"),
+        record("assistant.turn_end", 8, turnId="1"),
+    )
+    found = fold(*records)
+    assert {name: buckets(found.messages[name].usage)[3] for name in ("e1", "e4", "e7")} == {"e1": 1, "e4": 2, "e7": 6}
+    assert (found.messages["e1"].parts, found.messages["e1"].stop_reason) == ((), "length")
+    assert found.counts.total == len(records)
+
+
 def test_a_subagent_without_an_agent_id_is_known_by_its_call() -> None:
     """R-C10: as 0.0.4xx writes it."""
     found = fold(

@@ -16,6 +16,7 @@ from turnlog.agents.base import Source
 from turnlog.agents.copilot_cli.contents import usage_of
 from turnlog.agents.copilot_cli.fold_context import CopilotContext
 from turnlog.agents.copilot_cli.messages import (
+    add_unanswered,
     read_answer,
     read_notification,
     read_system,
@@ -186,8 +187,17 @@ def _read_usage(context: CopilotContext, data: CopilotData) -> None:
         context.state.has_usages = True
         # `apiCallId` is all that joins the record to the answer behind it.
         if usage.api_call_id is not None:
-            pending = CopilotPendingUsage(usage, context.position, context.length)
+            pending = CopilotPendingUsage(usage, context.position, context.length, context.agent, context.record_id())
             keep_newest(context.state.usages, usage.api_call_id, pending, MOST_USAGES)
+    context.add_run_metadata()
+
+
+def _read_call_end(context: CopilotContext, data: CopilotData) -> None:
+    """Read the end of a model call. Of an answer that was cut off and asked for again there are only the tokens."""
+    for call, pending in list(context.state.usages.items()):
+        if pending.agent == context.agent:
+            del context.state.usages[call]
+            add_unanswered(context, call, pending)
     context.add_run_metadata()
 
 
@@ -218,7 +228,7 @@ def _read_compaction(context: CopilotContext, data: CopilotData) -> None:
     )
     used = data.compaction_tokens_used
     # The model wrote the summary in its own call, whose usage no other record has.
-    context.add_summary(
+    context.add_beside(
         Message(
             id=summary_id,
             role="assistant",
@@ -314,6 +324,7 @@ def _read_run_metadata(context: CopilotContext, data: CopilotData) -> None:
 _READERS: dict[str, Callable[[CopilotContext, CopilotData], None]] = {
     "abort": _read_abort,
     "assistant.message": read_answer,
+    "assistant.turn_end": _read_call_end,
     "permission.completed": read_permission,
     "session.binary_asset": _read_asset,
     "session.compaction_complete": _read_compaction,

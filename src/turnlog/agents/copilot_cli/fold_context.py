@@ -158,10 +158,9 @@ class CopilotContext(LineContext):
             self.state.compacting.append(message.id)
         self.changes.counts.messages += 1
 
-    def add_summary(self, message: Message) -> None:
-        """Add the summary of a compaction, which the record of the compaction has."""
-        self.add_message(message)
-        # The record counts as the event of the compaction.
+    def add_beside(self, message: Message, *, refs: tuple[RecordRef, ...] = ()) -> None:
+        """Add a message of a record that counts as an event: the summary of a compaction, or a call without answer."""
+        self.add_message(message, refs=refs)
         self.changes.counts.messages -= 1
 
     def add_total(self, name: str, total: SessionTotal) -> None:

@@ -161,6 +161,13 @@ def read_answer(context: CopilotContext, data: CopilotData) -> None:
         context.add_message(message, refs=refs)
 
 
+def add_unanswered(context: CopilotContext, call: str, pending: CopilotPendingUsage) -> None:
+    """Add a model call of which the log has the tokens and no answer."""
+    facts = _call_facts(context, CopilotData(api_call_id=call), pending)
+    message = Message(id=pending.record, role="assistant", created_at=context.created_at, **facts)
+    context.add_beside(message, refs=((pending.position, pending.length, None),))
+
+
 def _answer_parts(context: CopilotContext, data: CopilotData, message_id: str, first: int) -> tuple[Part, ...]:
     parts: list[Part] = [*reasoning_parts(data, message_id, first)]
     if data.content:

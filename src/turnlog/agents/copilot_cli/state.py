@@ -55,6 +55,9 @@ class CopilotPendingUsage(msgspec.Struct, array_like=True):
     usage: CopilotUsage
     position: int
     length: int
+    agent: str = MAIN
+    record: str = ""
+    """Its record's id, which a fork's copy has too."""
 
 
 class CopilotState(msgspec.Struct, omit_defaults=True):
