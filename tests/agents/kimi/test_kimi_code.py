@@ -15,6 +15,7 @@ from turnlog.agents import agent, detect, fold_bytes
 from turnlog.agents.base import Source
 from turnlog.model import (
     CompactionEvent,
+    ErrorEvent,
     Fate,
     FilePart,
     HistoryEvent,
@@ -342,6 +343,14 @@ def test_a_call_that_the_user_refused_is_denied() -> None:
         event("tool.result", 5, toolCallId="c1", result={"output": "no", "isError": True}),
     )
     assert calls(found)["c1"].results[0].status == "denied"
+
+
+def test_a_request_that_is_sent_again_leaves_its_error() -> None:
+    """As 2.1.0 logs a provider that asks for patience."""
+    failed = {"type": "turn.step.retrying", "errorName": "APIProviderRateLimitError", "statusCode": 429, "time": 2}
+    [error] = events_of(fold(prompt(1, "Hi"), failed | {"errorMessage": "429 slow down", "failedAttempt": 1}))
+    assert isinstance(error, ErrorEvent)
+    assert (error.error_text, error.status, error.will_retry) == ("429 slow down", 429, True)
 
 
 def test_a_kind_that_is_not_known_is_kept_and_marked() -> None:

@@ -269,6 +269,20 @@ def _read_cancel(context: KimiContext, record: KimiRecord) -> None:
     )
 
 
+def _read_retry(context: KimiContext, record: KimiRecord) -> None:
+    """Read that a request failed and is sent again; the step that it was of has ended before."""
+    context.add_event(
+        ErrorEvent(
+            id=context.record_id(),
+            created_at=context.at,
+            error_text=record.error_message or record.error_name or "",
+            kind=record.error_name,
+            status=record.status_code,
+            will_retry=True,
+        )
+    )
+
+
 def _read_turn_end(context: KimiContext, record: KimiRecord) -> None:
     context.state.cancelled = False
     context.add_run_metadata(record.type)
@@ -311,6 +325,7 @@ _READERS: dict[KimiRecordOutcome, Callable[[KimiContext, KimiRecord], None]] = {
     KimiRecordOutcome.SUBAGENT: _read_subagent,
     KimiRecordOutcome.APPROVAL: _read_approval,
     KimiRecordOutcome.CANCEL: _read_cancel,
+    KimiRecordOutcome.RETRY: _read_retry,
     KimiRecordOutcome.TURN_END: _read_turn_end,
     KimiRecordOutcome.DUPLICATE: _read_duplicate,
     KimiRecordOutcome.RUN_METADATA: _read_run_metadata,

@@ -33,6 +33,7 @@ class KimiRecordOutcome(StrEnum):
     SUBAGENT = "subagent"
     APPROVAL = "approval"
     CANCEL = "cancel"
+    RETRY = "retry"
     TURN_END = "turn end"
     DUPLICATE = "duplicate"
     RUN_METADATA = "run metadata"
@@ -68,6 +69,7 @@ RECORD_KINDS: dict[str, KimiRecordOutcome] = {
     "subagent.spawned": KimiRecordOutcome.SUBAGENT,
     "permission.record_approval_result": KimiRecordOutcome.APPROVAL,
     "turn.cancel": KimiRecordOutcome.CANCEL,
+    "turn.step.retrying": KimiRecordOutcome.RETRY,
     "turn.ended": KimiRecordOutcome.TURN_END,
     "agent.message.appended": KimiRecordOutcome.DUPLICATE,
     **dict.fromkeys(_RUN_METADATA, KimiRecordOutcome.RUN_METADATA),
@@ -161,6 +163,9 @@ class KimiRecord(_Wire, gc=False):
     cwd: str | None = None
     usage_scope: str | None = None
     count: int | None = None
+    error_name: str | None = None
+    error_message: str | None = None
+    status_code: int | None = None
     summary: Raw | UnsetType = UNSET
     context_summary: str | None = None
     tokens_before: Count | None = None
