@@ -360,6 +360,13 @@ def test_arguments_keep_their_exact_json() -> None:
     assert exact(found.input) == b'{"path":1.50}'
 
 
+def test_a_result_says_how_long_its_tool_ran() -> None:
+    """Since 1.6.0 beside its details."""
+    found = fold(header(), user("Hi", 1), answer(2, call("c")), result("c", 3, durationMs=78))
+    parts = [part for message in found.messages.values() for part in message.parts]
+    assert [part.results[0].duration_ms for part in parts if isinstance(part, ToolCallPart)] == [78]
+
+
 def test_a_result_has_the_details_of_its_tool() -> None:
     logged = result("c", 2, details={"diff": "+1 two"})
     found = PI.structured_result(json.dumps(logged).encode(), "c")

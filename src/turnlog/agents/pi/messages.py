@@ -204,7 +204,7 @@ def _read_result(context: PiContext, message: PiMessage) -> None:
         # OpenClaw alone has a field for it. For pi it is read from the words of the output.
         exit_code=code,
         completed_at=context.at,
-        duration_ms=_whole(field_of(message.details, "durationMs")),
+        duration_ms=_duration_of(message),
         metadata=_facts(context, message),
     )
     context.add_result(call_id, result)
@@ -242,6 +242,12 @@ def _outcome(message: PiMessage, text: str) -> tuple[ResultStatus, int | None]:
     if message.isError and _ABORTED.search(text):
         return "aborted", code
     return ("error" if message.isError or code else "success"), code
+
+
+def _duration_of(message: PiMessage) -> int | None:
+    # oh-my-pi has it among the details, pi since 1.6.0 beside them.
+    duration = message.durationMs
+    return _whole(field_of(message.details, "durationMs")) if duration is None else round(duration)
 
 
 def _whole(value: Any) -> int | None:

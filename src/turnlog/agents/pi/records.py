@@ -131,6 +131,8 @@ class PiMessage(msgspec.Struct, gc=False):
     toolCallId: str | None = None
     toolName: str | None = None
     isError: bool | None = None
+    durationMs: float | None = None
+    """How long the tool ran, or the model answered (1.6.0)."""
     details: Raw | UnsetType = UNSET
     command: str | None = None
     output: str | None = None
