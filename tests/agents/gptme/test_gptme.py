@@ -196,6 +196,21 @@ def test_a_conversation_has_the_facts_of_its_settings(tmp_path: Path) -> None:
     assert (session.cwd, session.title) == ("/home/dev/work", "A short title")
 
 
+@pytest.mark.parametrize(
+    ("root", "folder"),
+    [
+        ("/home/ann/.local/share/gptme", "/home/ann/a b/work"),
+        ("/Users/ann/Library/Application Support/gptme", "/Users/ann/a b/work"),
+        ("/elsewhere/gptme", "~/a b/work"),
+    ],
+)
+def test_a_folder_below_the_users_home_is_whole(root: str, folder: str) -> None:
+    """0.35.1 writes it with `~`."""
+    source = Source(agent="gptme", path=f"{root}/logs/x/config.toml", root=root, kind=SourceKind.SIDECAR)
+    [session] = AGENT.fold(source).feed(b'[chat]\nworkspace = "~/a b/work"\n', 0).sessions.values()
+    assert (session.cwd, session.project_path) == (folder, folder)
+
+
 @pytest.mark.parametrize("case", RUNS.cases)
 def test_every_record_is_accounted_for_and_any_split_equals_the_whole(case: str) -> None:
     """R-S34, R-C3"""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 import msgspec
@@ -15,6 +15,9 @@ from turnlog.agents.gptme import NAME
 from turnlog.agents.gptme.sources import session_id
 from turnlog.model.session import title_given
 
+_PLACES = (".local/share/gptme", "Library/Application Support/gptme")
+"""Where the folder that holds the logs is below a user's home."""
+
 
 class GptmeSettingsFold(StatelessFold):
     """Reads the settings."""
@@ -22,6 +25,7 @@ class GptmeSettingsFold(StatelessFold):
     def __init__(self, source: Source) -> None:
         """Read the settings of one conversation."""
         self._session_id = source.session_id or session_id("")
+        self._root = PurePosixPath(source.root)
 
     def feed(self, data: bytes, offset: int) -> Changes:
         """See `turnlog.agents.base.Fold.feed`."""
@@ -33,7 +37,7 @@ class GptmeSettingsFold(StatelessFold):
             changes.diagnostics.append(Diagnostic(offset=0, length=len(data), line=1, reason=str(error)))
             return changes
         changes.counts.events = 1
-        folder, name = text_of(chat.get("workspace")), text_of(chat.get("name"))
+        folder, name = self._whole(text_of(chat.get("workspace"))), text_of(chat.get("name"))
         facts = {key: chat[key] for key in ("model", "tool_format") if text_of(chat.get(key))}
         change = SessionChange(
             session_id=self._session_id, cwd=folder, project_path=folder, metadata={NAME: facts} if facts else {}
@@ -42,6 +46,13 @@ class GptmeSettingsFold(StatelessFold):
             change.titles["generated"] = title_given(name)
         changes.sessions[self._session_id] = change
         return changes
+
+    def _whole(self, folder: str | None) -> str | None:
+        """A folder below the user's home, which gptme writes with `~`; as it is where the home is unknown."""
+        if folder is None or folder.partition("/")[0] != "~":
+            return folder
+        homes = [self._root.parents[place.count("/")] for place in _PLACES if self._root.match(place)]
+        return str(homes[0] / folder[2:]) if homes else folder
 
 
 class _HarmlessChat(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
