@@ -112,7 +112,7 @@ def test_a_stopped_command_has_no_result_and_a_stopped_answer_is_not_there(tmp_p
         (turn["usage"]["in"], turn["usage"]["cached"], turn["usage"]["out"]) for turn in turns
     ]
     [stopped] = [part for message in answers for part in message.parts if isinstance(part, ToolCallPart)]
-    assert (stopped.tool_call_id, stopped.state, stopped.results) == ("call_long1", ToolState.INPUT_AVAILABLE, ())
+    assert (stopped.tool_call_id, stopped.state, stopped.results) == ("call_long1", ToolState.ABORTED, ())
 
 
 def test_a_recorded_compaction_is_a_summary_in_the_place_of_the_prompt(tmp_path: Path) -> None:

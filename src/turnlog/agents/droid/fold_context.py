@@ -13,7 +13,8 @@ from turnlog.agents.changes import Changes, EventChange, Link, MessageChange, Pl
 from turnlog.agents.decoding import LARGEST_EVENT_RECORD, LogContext, aware, clean_json, keep_newest, state_codec
 from turnlog.agents.droid.records import DroidRecord
 from turnlog.agents.droid.sources import session_id
-from turnlog.model import HistoryEvent, Message, RecordEvent, RewindEvent, RunMetadataEvent, ToolResult
+from turnlog.agents.open_calls import OpenCall, abort_calls, message_of, open_call
+from turnlog.model import HistoryEvent, Message, RecordEvent, RewindEvent, RunMetadataEvent, ToolCallPart, ToolResult
 
 _RECENT_RECORDS = 512
 """How many records are remembered: those that a compaction may keep, and those to which the user may go back."""
@@ -43,8 +44,8 @@ class DroidState(msgspec.Struct):
     leaf: str | None = None
     """The newest message of the active branch."""
     nodes: dict[str, DroidNode] = {}
-    calls: dict[str, str] = {}
-    """Calls without a result -> their message."""
+    calls: dict[str, OpenCall] = {}
+    """Calls without a result."""
     turn: int = 0
     step: int = 0
     title: str | None = None
@@ -173,13 +174,15 @@ class DroidContext(LogContext):
 
     def begin_turn(self) -> None:
         """Begin a turn."""
+        self.changes.messages += abort_calls(self.state.calls, self.session_id, self.position)
         self.state.turn += 1
         self.state.step = 0
         self.state.has_failed = False
 
-    def note_call(self, call_id: str, message_id: str) -> None:
+    def note_call(self, part: ToolCallPart, message_id: str) -> None:
         """Remember a call until its result is read."""
-        keep_newest(self.state.calls, call_id, message_id, _RECENT_CALLS)
+        call = open_call(part, message_id, is_copied=self.state.copied_until is not None)
+        keep_newest(self.state.calls, part.tool_call_id, call, _RECENT_CALLS)
 
     def add_results(self, results: list[tuple[str, ToolResult]]) -> None:
         """Add the results of calls, which the current record has; what follows it follows the message before."""
@@ -193,7 +196,7 @@ class DroidContext(LogContext):
                     position=self.position,
                     record=(self.position, self.length),
                     record_ids=(self.record_id,),
-                    message_id=self.state.calls.pop(call_id, None),
+                    message_id=message_of(self.state.calls, call_id),
                 )
             )
         self.changes.counts.results += 1

@@ -188,7 +188,7 @@ def _answer_parts(
             part, is_replaced = call_part(block, part_id, context.record.timestamp)
             if is_replaced:
                 context.report(REPLACED, "note", f"$.message.content[{number}].input")
-            context.note_call(part.tool_call_id, identity)
+            context.note_call(part, identity)
             yield part
         else:
             yield message_part(block, part_id, context.json, number, message.model_id)

@@ -41,7 +41,7 @@ class Hermes(DatabaseAgent):
     name = NAME
     display_name = "Hermes Agent"
     colour = Colour(light="#93640c", dark="#e3c04f")
-    parser_version = 1
+    parser_version = 2
     homes = BUILT_IN[NAME].homes
     reader = "turnlog.agents.hermes.sources"
     command = _COMMAND

@@ -20,6 +20,7 @@ from turnlog.agents.hermes.row_log import COMPACTION, HermesRowLine, is_summary,
 from turnlog.agents.hermes.sources import session_id
 from turnlog.agents.jsonl import JsonLines
 from turnlog.agents.line_fold import LineFold
+from turnlog.agents.open_calls import OpenCall, abort_calls, message_of, open_call
 from turnlog.model import (
     CompactionEvent,
     HistoryEvent,
@@ -75,8 +76,8 @@ class HermesState(msgspec.Struct):
     """The newest message that was not taken back."""
     tip: str | None = None
     """The newest message."""
-    calls: dict[str, str] = {}
-    """Calls without a result -> their message."""
+    calls: dict[str, OpenCall] = {}
+    """Calls without a result."""
     turn: int = 0
     step: int = 0
     is_titled: bool = False
@@ -227,6 +228,7 @@ def _read_input(context: _Context, row: Row, identity: str, is_copied: bool) -> 
     state, parts = context.state, tuple(content_parts(row.get("content"), identity))
     origin = _origin_of(context, row, parts)
     if origin in (Origin.PROMPT, Origin.SUBAGENT_PROMPT):
+        context.changes.messages += abort_calls(state.calls, context.session_id, context.position)
         state.turn += 1
         state.step = 0
         _set_title(context, row, parts)
@@ -268,7 +270,8 @@ def _read_answer(context: _Context, row: Row, identity: str, is_copied: bool) ->
     parts = tuple(_answer_parts(row, identity, state.model))
     for part in parts:
         if isinstance(part, ToolCallPart):
-            keep_newest(state.calls, part.tool_call_id, identity, _RECENT_CALLS)
+            call = open_call(part, identity, is_copied=is_copied)
+            keep_newest(state.calls, part.tool_call_id, call, _RECENT_CALLS)
     state.step += 1
     reason = row.get("finish_reason")
     message = Message(
@@ -314,7 +317,7 @@ def _read_result(context: _Context, row: Row, identity: str, is_copied: bool) ->
             position=context.position,
             record=(context.position, context.length),
             record_ids=(identity,),
-            message_id=context.state.calls.pop(call_id, None),
+            message_id=message_of(context.state.calls, call_id),
         )
     )
     context.changes.counts.results += 1

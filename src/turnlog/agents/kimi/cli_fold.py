@@ -156,7 +156,7 @@ def _read_result(context: KimiContext, payload: CliPayload, raw: Raw | UnsetType
     value, call_id = payload.return_value, payload.tool_call_id
     if value is None or not call_id:
         return False
-    message_id, name = context.state.calls.pop(call_id, (None, None))
+    call = context.state.calls.pop(call_id, None)
     decision = context.state.decisions.pop(call_id, None)
     message = value.message or ""
     status: ResultStatus = "error" if value.is_error else "success"
@@ -166,12 +166,12 @@ def _read_result(context: KimiContext, payload: CliPayload, raw: Raw | UnsetType
         call_id,
         tuple(parts_of(value.output, f"{call_id}.result")),
         status,
-        name=name,
+        name=None if call is None else call.tool,
         at=context.at,
         message=message,
         metadata=context.metadata_of({"message": message or None}),
     )
-    context.add_result(call_id, result, message_id)
+    context.add_result(call_id, result, None if call is None else call.message)
     return True
 
 

@@ -14,6 +14,7 @@ from turnlog.agents.decoding import LARGEST_EVENT_RECORD, LogContext, clean_json
 from turnlog.agents.kimi import KIMI_CODE
 from turnlog.agents.kimi.records import KimiTokenUsage
 from turnlog.agents.kimi.sources import session_id
+from turnlog.agents.open_calls import OpenCall
 from turnlog.model import Fate, HistoryEvent, Message, RecordEvent, RunMetadataEvent, ToolResult
 from turnlog.model.session import title_from
 
@@ -52,8 +53,8 @@ class KimiState(msgspec.Struct):
     step: Step | None = None
     counted: tuple[float, KimiTokenUsage] | None = None
     """Time and tokens of the newest `usage.record`, which has no id."""
-    calls: dict[str, tuple[str, str]] = {}
-    """Calls without a result -> their message and their tool."""
+    calls: dict[str, OpenCall] = {}
+    """Calls without a result."""
     requests: dict[str, str] = {}
     """Requests of Kimi CLI for a permission -> their calls."""
     decisions: dict[str, str] = {}

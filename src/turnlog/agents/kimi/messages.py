@@ -28,6 +28,7 @@ from turnlog.agents.kimi.records import (
     ToolOutcome,
     WireCall,
 )
+from turnlog.agents.open_calls import abort_calls, open_call
 from turnlog.model import Message, Origin, Part, ResultStatus, TextPart, ToolCallPart, ToolKind
 
 TURN_ORIGINS = frozenset({Origin.PROMPT, Origin.SUBAGENT_PROMPT, Origin.COMMAND, Origin.SHELL})
@@ -93,6 +94,8 @@ def input_message(
     """Add what the user or the program sent to the model; a prompt begins a turn."""
     state = context.state
     if origin in TURN_ORIGINS:
+        context.changes.messages += abort_calls(state.calls, context.session_id, context.position)
+        state.calls.clear()
         state.turn += 1
         state.steps = 0
         # A killed process leaves a turn that was stopped without its end.
@@ -156,9 +159,8 @@ def call_part(context: KimiContext, call: WireCall, part_id: str, message_id: st
     # A copied call has Kimi CLI's shape, with both below `function`.
     arguments = call.arguments or (call.function.arguments if call.function is not None else None)
     call_id = call.id or part_id
-    context.state.calls[call_id] = (message_id, name)
     found, text = input_of(arguments)
-    return ToolCallPart(
+    part = ToolCallPart(
         id=part_id,
         tool_call_id=call_id,
         tool_name=name,
@@ -167,6 +169,8 @@ def call_part(context: KimiContext, call: WireCall, part_id: str, message_id: st
         input_text=text,
         started_at=context.at,
     )
+    context.state.calls[call_id] = open_call(part, message_id)
+    return part
 
 
 # -- steps
@@ -222,7 +226,6 @@ def _read_call(context: KimiContext, event: LoopEvent) -> bool:
         return False
     name, part_id = event.name or "", f"{step.message}.{step.parts}"
     call_id = event.tool_call_id or part_id
-    context.state.calls[call_id] = (step.message, name)
     step.parts += 1
     part = ToolCallPart(
         id=part_id,
@@ -233,6 +236,7 @@ def _read_call(context: KimiContext, event: LoopEvent) -> bool:
         started_at=context.at,
         metadata=context.metadata_of(event.others or {}),
     )
+    context.state.calls[call_id] = open_call(part, step.message)
     context.add_piece(step, parts=(part,))
     return True
 
@@ -245,7 +249,7 @@ def _read_result(context: KimiContext, event: LoopEvent) -> bool:
 
 
 def _add_result(context: KimiContext, call_id: str, outcome: ToolOutcome, others: dict[str, Any] | None = None) -> None:
-    message_id, name = context.state.calls.pop(call_id, (None, None))
+    call = context.state.calls.pop(call_id, None)
     decision = context.state.decisions.pop(call_id, None)
     status: ResultStatus = "error" if outcome.is_error else "success"
     # The result of a stopped call is an error like any other. Only `turn.cancel` before it shows what it was.
@@ -257,12 +261,12 @@ def _add_result(context: KimiContext, call_id: str, outcome: ToolOutcome, others
         call_id,
         tuple(parts_of(outcome.output, f"{call_id}.result")),
         status,
-        name=name,
+        name=None if call is None else call.tool,
         at=context.at,
         duration_ms=outcome.duration_ms,
         metadata=context.metadata_of({"note": outcome.note, **(others or {})}),
     )
-    context.add_result(call_id, result, message_id)
+    context.add_result(call_id, result, None if call is None else call.message)
 
 
 def _read_end(context: KimiContext, event: LoopEvent) -> bool:

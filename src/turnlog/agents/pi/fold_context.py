@@ -28,6 +28,7 @@ from turnlog.agents.decoding import (
     state_codec,
 )
 from turnlog.agents.handoffs import Carried, read_mark
+from turnlog.agents.open_calls import OpenCall, abort_calls, message_of, open_call
 from turnlog.agents.pi.contents import time_of
 from turnlog.agents.pi.records import PiRecord
 from turnlog.agents.pi.sources import external_id, session_id
@@ -41,6 +42,7 @@ from turnlog.model import (
     RelationshipKind,
     RewindEvent,
     RunMetadataEvent,
+    ToolCallPart,
     ToolResult,
 )
 from turnlog.model.session import title_from
@@ -83,8 +85,8 @@ class PiState(msgspec.Struct):
     records: int = 0
     """Records so far. Those of version 1 have no id; a compaction names one by its number."""
     nodes: dict[str, PiNode] = {}
-    calls: dict[str, str] = {}
-    """Call -> its message, for calls without a result."""
+    calls: dict[str, OpenCall] = {}
+    """Calls without a result."""
     last: str | None = None
     """The newest record of the tree."""
     leaf: str | None = None
@@ -299,6 +301,7 @@ class PiContext(LogContext):
     def begin_turn(self, origin: Origin) -> None:
         """Begin a turn, if a message of this origin begins one."""
         if origin in TURN_ORIGINS:
+            self.changes.messages += abort_calls(self.state.calls, self.session_id, self.position)
             self.state.turn += 1
             self.state.step = 0
 
@@ -335,7 +338,7 @@ class PiContext(LogContext):
                 position=self.position,
                 record=(self.position, self.length),
                 record_ids=(self.record_id,),
-                message_id=self.state.calls.pop(tool_call_id, None),
+                message_id=message_of(self.state.calls, tool_call_id),
             )
         )
         self.changes.counts.results += 1
@@ -351,9 +354,10 @@ class PiContext(LogContext):
         identity = f"{self.identity}.interrupt"
         self.add_event(InterruptEvent(id=identity, created_at=self.at, during=during, message_id=message))
 
-    def note_call(self, tool_call_id: str, message_id: str) -> None:
+    def note_call(self, part: ToolCallPart, message_id: str) -> None:
         """Remember a call until its result comes."""
-        keep_newest(self.state.calls, tool_call_id, message_id, _RECENT_CALLS)
+        call = open_call(part, message_id, is_copied=self.is_copy or self.carried is not None)
+        keep_newest(self.state.calls, part.tool_call_id, call, _RECENT_CALLS)
 
     def add_event(self, event: HistoryEvent) -> None:
         """Add a further event of a record that is also something else."""

@@ -178,7 +178,7 @@ def _read_assistant(context: PiContext, message: PiMessage) -> None:
     _count_cost(context, message.usage)
     for part in parts:
         if isinstance(part, ToolCallPart):
-            context.note_call(part.tool_call_id, context.identity)
+            context.note_call(part, context.identity)
     if message.stopReason == "aborted":
         context.add_interrupt("answer")
 

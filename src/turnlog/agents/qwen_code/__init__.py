@@ -88,7 +88,7 @@ class QwenCode(Agent):
     name = NAME
     display_name = "Qwen Code"
     colour = Colour(light="#6247d8", dark="#8d92f9")
-    parser_version = 2
+    parser_version = 3
     homes = BUILT_IN[NAME].homes
     log_folders = ("projects", "tmp")
     command = _COMMAND

@@ -20,6 +20,7 @@ from turnlog.agents.decoding import (
     state_codec,
 )
 from turnlog.agents.handoffs import Carried, continuation, handed_over_facts, read_mark
+from turnlog.agents.open_calls import OpenCall
 from turnlog.agents.qwen_code import NAME
 from turnlog.agents.qwen_code.records import QwenRecord
 from turnlog.agents.qwen_code.sources import session_id
@@ -55,8 +56,8 @@ class QwenState(msgspec.Struct):
     """Id of a record -> id of the message that a record after it follows."""
     prompts: dict[str, str | None] = {}
     """The same for the records in front of prompts, to which a rewind may go back."""
-    calls: dict[str, str] = {}
-    """Calls without a result -> their message."""
+    calls: dict[str, OpenCall] = {}
+    """Calls without a result."""
     durations: dict[str, int] = {}
     """Call -> milliseconds, until its result is read."""
     pending_answer: PendingAnswer | None = None

@@ -12,6 +12,7 @@ from turnlog.agents.changes import ResultChange
 from turnlog.agents.decoding import fields_of
 from turnlog.agents.gemini_cli.records import ContentPart, compact, parse_parts, provider_data, split_responses, to_part
 from turnlog.agents.handoffs import carried_origin
+from turnlog.agents.open_calls import abort_calls, message_of, open_call
 from turnlog.agents.qwen_code import NAME
 from turnlog.agents.qwen_code.fold_context import PendingAnswer, QwenContext, metadata_of
 from turnlog.agents.qwen_code.records import INPUT_ORIGINS, TOOL_RESULTS, QwenRecord, ToolCallResult, usage_of
@@ -45,6 +46,7 @@ def read_user(context: QwenContext, record: QwenRecord) -> None:
     origin = _origin_of(context, record)
     if origin in TURN_ORIGINS:
         context.note_prompt(record)
+        context.changes.messages += abort_calls(context.state.calls, context.session_id, context.position)
         context.state.turn += 1
         context.state.step = 0
     message_id = context.event_id(record)
@@ -166,8 +168,7 @@ def _call_part(
     call = part.wire.function_call
     assert call is not None
     name, call_id = call.name or "", call.id or part_id
-    context.state.calls[call_id] = message_id
-    return ToolCallPart(
+    found = ToolCallPart(
         id=part_id,
         tool_call_id=call_id,
         tool_name=name,
@@ -176,6 +177,9 @@ def _call_part(
         started_at=record.timestamp,
         provider=provider_data(part, record.model),
     )
+    is_copied = context.carried is not None or context.copied_from(record) is not None
+    context.state.calls[call_id] = open_call(found, message_id, is_copied=is_copied)
+    return found
 
 
 # -- results
@@ -213,7 +217,7 @@ def read_result(context: QwenContext, record: QwenRecord) -> None:
             position=context.position,
             record=(context.position, context.length),
             record_ids=(record.uuid,) if record.uuid is not None else (),
-            message_id=context.state.calls.pop(call_id, None),
+            message_id=message_of(context.state.calls, call_id),
         )
         context.changes.results.append(change)
         if result.status == "aborted" and context.carried is None:
