@@ -318,6 +318,12 @@ def test_of_somebody_elses_session_only_what_one_may_do_is_offered(
         late.get_by_role("button", name="Join").click()
         expect(late.get_by_role("heading", name="This invitation has ended")).to_be_visible()
         expect(late.get_by_role("button", name="Join")).to_have_count(0)
+        # Figures are below their names, although a row has no buttons.
+        name = ben.locator(".session-head .session-figure").last.bounding_box()
+        figure = ben.locator(".session-row .session-when").bounding_box()
+        assert name is not None
+        assert figure is not None
+        assert abs(name["x"] + name["width"] - figure["x"] - figure["width"]) < 2
         ben.get_by_role("button", name="Select").click()
         ben.get_by_role("checkbox").first.check()
         bar = ben.get_by_label("Selected sessions")
