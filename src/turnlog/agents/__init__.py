@@ -117,25 +117,27 @@ def find_sources(agents: Iterable[Agent], roots: Sequence[Path] | None = None) -
     If the module of one agent fails, the others continue, and the homes of that agent count as unreadable
     (`files.collect_unreadable_folders`). So does a file whose name is not UTF-8.
     """
-    found = _found_by_each(agents, roots)
-    yield from found if roots is None else _one_each(found)
+    readers = list(agents)
+    found = _found_by_each(readers, roots)
+    yield from found if roots is None else _one_each(found, {reader.name: reader for reader in readers})
 
 
-def _one_each(found: Iterable[tuple[Agent, Source]]) -> Iterator[tuple[Agent, Source]]:
+def _one_each(found: Iterable[tuple[Agent, Source]], readers: Mapping[str, Agent]) -> Iterator[tuple[Agent, Source]]:
     claims: dict[str, list[tuple[Agent, Source]]] = {}
     for agent, source in found:
         claims.setdefault(source.path, []).append((agent, source))
     for path, claimed in claims.items():
-        yield claimed[0] if len(claimed) == 1 else _owned(path, claimed)
+        yield claimed[0] if len(claimed) == 1 else _owned(path, claimed, readers)
 
 
-def _owned(path: str, claimed: Sequence[tuple[Agent, Source]]) -> tuple[Agent, Source]:
-    """The file as a source of the agent that its content names, also where that one would not look for it there."""
+def _owned(path: str, claimed: Sequence[tuple[Agent, Source]], readers: Mapping[str, Agent]) -> tuple[Agent, Source]:
+    """The file as a source of that reader which its content names, also if that one would not look for it there."""
     found = detect(Path(path))
     own = next((claim for claim in claimed if claim[0].name == found.agent), None)
-    if own is not None or found.agent is None or found.source is None:
+    reader = readers.get(found.agent or "")
+    if own is not None or reader is None or found.source is None:
         return own or claimed[0]
-    return agent(found.agent), msgspec.structs.replace(found.source, root=claimed[0][1].root)
+    return reader, msgspec.structs.replace(found.source, root=claimed[0][1].root)
 
 
 def _found_by_each(agents: Iterable[Agent], roots: Sequence[Path] | None) -> Iterator[tuple[Agent, Source]]:

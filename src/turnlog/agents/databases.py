@@ -48,7 +48,7 @@ _BOOKKEEPING = re.compile(r"sqlite_\w+|\w*_migrations?|goose_db_version")
 
 _LISTING = frozenset({"sqlite_master", "sqlite_schema"})
 
-_HEADER_SIZE = 100
+HEADER_SIZE: Final = 100
 
 _MAGIC = b"SQLite format 3\0"
 
@@ -58,7 +58,7 @@ _WRITE_VERSION = 18
 _LOOKED_FOR = "rows that belong to no session"
 """What a pass looks for in a database beside its sessions. With something new, databases are looked through again."""
 
-_FILES_BESIDE = {"": _HEADER_SIZE, "-wal": 32, "-shm": 48}
+_FILES_BESIDE = {"": HEADER_SIZE, "-wal": 32, "-shm": 48}
 """The files of a database -> the bytes at their beginnings that count its transactions: the header of the database,
 that of its write-ahead log, and that of the log's index."""
 
@@ -101,7 +101,7 @@ def is_database(head: bytes) -> bool:
 
 def _open_connection(path: Path, stack: ExitStack) -> sqlite3.Connection:
     with path.open("rb") as file:
-        head = file.read(_HEADER_SIZE)
+        head = file.read(HEADER_SIZE)
     if not is_database(head):
         raise SourceError("not an SQLite database", path=path)
     problem: sqlite3.Error | None = None

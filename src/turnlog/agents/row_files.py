@@ -32,8 +32,6 @@ _BYTES = "$base64"
 
 _TYPES: dict[type[int | float | str | bytes], str] = {int: "INTEGER", float: "REAL", str: "TEXT", bytes: "BLOB"}
 
-_HEADER = b"SQLite format 3\0"
-
 Keys = Mapping[str, Sequence[str]]
 """Table -> the columns of its primary key."""
 
@@ -207,12 +205,6 @@ def restore_database(
             if row and table in keys:
                 _insert(connection, target, table, row, keys[table])
     return [target]
-
-
-def is_database(path: Path) -> bool:
-    """Whether a file is a database of SQLite."""
-    with path.open("rb") as file:
-        return file.read(len(_HEADER)) == _HEADER
 
 
 def is_restored(path: Path) -> bool:

@@ -19,7 +19,8 @@ import msgspec
 
 from turnlog.agents import agents, find_sources
 from turnlog.agents.base import Agent, RowAgent, Source, SourceKind
-from turnlog.agents.row_files import is_database, is_restored
+from turnlog.agents.databases import HEADER_SIZE, is_database
+from turnlog.agents.row_files import is_restored
 from turnlog.atomic_files import make_folders
 from turnlog.errors import ConflictError, NotFoundError, SourceError, StoreError
 from turnlog.hub.sync.wire import MISSING_LOGS
@@ -151,7 +152,7 @@ class PulledLogs:
             if not sources:
                 raise NoLogError(f"the hub sends something that is no log of {agent.display_name}: {path}")
             rows = databases[str(home / path)]
-            if isinstance(agent, RowAgent) and rows and is_database(home / path):
+            if isinstance(agent, RowAgent) and rows and _is_database(home / path):
                 self._databases[path] = _Rows(agent, rows)
             reason = _reason_against(agent, sources, logs, home / path)
             if reason is not None:
@@ -225,6 +226,11 @@ def _sources_of(agent: Agent, found: Mapping[str, Source], home: Path, path: Pat
     if not isinstance(agent, RowAgent):
         return []
     return [found[each.path] for each in agent.sources_at(path, home) if each.path in found]
+
+
+def _is_database(path: Path) -> bool:
+    with path.open("rb") as file:
+        return is_database(file.read(HEADER_SIZE))
 
 
 def _sessions_of(sources: Collection[Source]) -> set[str] | None:
