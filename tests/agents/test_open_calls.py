@@ -70,7 +70,24 @@ def _hermes(goes_on: bool, has_result: bool) -> Gathered:
     return gather(fold_bytes(agent("hermes"), source, b"".join(line_of("messages", row) for row in numbered)))
 
 
-@pytest.mark.parametrize("read", [_pi, _qwen, _droid, _kimi, _hermes])
+def _grok(goes_on: bool, has_result: bool) -> Gathered:
+    def update(at: int, kind: str, **fields: Any) -> bytes:
+        params = {"sessionId": "s", "update": {"sessionUpdate": kind, **fields}, "_meta": {"eventId": f"s-{at}"}}
+        return json.dumps({"timestamp": at, "method": "session/update", "params": params}).encode() + b"\n"
+
+    def prompt(at: int) -> bytes:
+        return update(at, "user_message_chunk", content={"type": "text", "text": "Hi"}, _meta={"promptIndex": at})
+
+    lines = [prompt(1), update(2, "tool_call", toolCallId="c", title="run_terminal_command", rawInput={})]
+    lines += [prompt(3)] if goes_on else []
+    done = [{"type": "content", "content": {"type": "text", "text": "ok"}}]
+    lines += [update(4, "tool_call_update", toolCallId="c", status="completed", content=done)] if has_result else []
+    path = "/home/dev/.grok/sessions/%2Fwork/s/updates.jsonl"
+    source = Source(agent="grok-build", path=path, root="/home/dev/.grok", session_id="grok-build:s")
+    return gather(fold_bytes(agent("grok-build"), source, b"".join(lines)))
+
+
+@pytest.mark.parametrize("read", [_grok, _pi, _qwen, _droid, _kimi, _hermes])
 def test_a_call_without_a_result_is_aborted_by_the_next_prompt(read: Reader) -> None:
     assert _state(read(False, False)) is ToolState.INPUT_AVAILABLE
     assert _state(read(True, False)) is ToolState.ABORTED

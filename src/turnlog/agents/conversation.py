@@ -17,6 +17,7 @@ from turnlog.agents.base import Source
 from turnlog.agents.changes import Changes, EventChange, MessageChange, Placement, RecordRef, ResultChange
 from turnlog.agents.decoding import LARGEST_EVENT_RECORD, LogContext, clean_json, keep_newest, state_codec
 from turnlog.agents.jsonl import UNREADABLE, JsonLines, count_lines
+from turnlog.agents.open_calls import OpenCall, abort_calls, message_of, open_call
 from turnlog.model import (
     HistoryEvent,
     Message,
@@ -47,8 +48,8 @@ class ConversationState(msgspec.Struct):
     is_titled: bool = False
     is_branched: bool = False
     """Whether messages may have left the conversation."""
-    calls: dict[str, str] = {}
-    """Calls without a result -> their message."""
+    open_calls: dict[str, OpenCall] = {}
+    """Calls without a result."""
     notes: dict[str, str] = {}
     """What an agent's reader itself remembers."""
 
@@ -108,16 +109,16 @@ class ConversationContext(LogContext):
             is_counted: Whether the record counts as a message; a record of several counts once.
             is_copied: The log has it from another session (a fork).
         """
-        state = self.state
+        state, place = self.state, self.position if position is None else position
         if message.origin in TURN_ORIGINS:
+            self.changes.messages += abort_calls(state.open_calls, self.session_id, place)
             state.turn += 1
             state.step = 0
             self._set_title(message)
         is_answer = message.role == "assistant" and message.origin is None
         state.step += is_answer
-        self._note_calls(message)
+        self._note_calls(message, is_copied=is_copied)
         before = state.leaf if isinstance(parent, UnsetType) else parent
-        place = self.position if position is None else position
         placement = Placement(
             session_id=self.session_id,
             position=place,
@@ -135,17 +136,18 @@ class ConversationContext(LogContext):
 
     def add_again(self, message: Message, *, is_counted: bool = True) -> None:
         """Add a further reading of the newest message, from another record of it, which counts unless it has more."""
-        self._note_calls(message)
+        self._note_calls(message, is_copied=False)
         records = ((*self.record, None), *_result_records(message, self.position))
         placement = Placement(session_id=self.session_id, position=self.position, records=records, step=self.state.step)
         self.changes.messages.append(MessageChange(message=message, placement=placement))
         self.changes.counts.messages += is_counted
         self.extend_times(message.created_at)
 
-    def _note_calls(self, message: Message) -> None:
+    def _note_calls(self, message: Message, *, is_copied: bool) -> None:
         for part in message.parts:
             if isinstance(part, ToolCallPart) and not part.results:
-                keep_newest(self.state.calls, part.tool_call_id, message.id, _RECENT_CALLS)
+                call = open_call(part, message.id, is_copied=is_copied)
+                keep_newest(self.state.open_calls, part.tool_call_id, call, _RECENT_CALLS)
 
     def _set_title(self, message: Message) -> None:
         if self.state.is_titled:
@@ -168,7 +170,7 @@ class ConversationContext(LogContext):
                 position=self.position if position is None else position,
                 record=self.record,
                 record_ids=tuple(record_ids),
-                message_id=self.state.calls.pop(call_id, None),
+                message_id=message_of(self.state.open_calls, call_id),
             )
         )
         self.extend_times(result.completed_at)

@@ -27,6 +27,7 @@ from turnlog.agents.decoding import (
 )
 from turnlog.agents.json_file import recover_items
 from turnlog.agents.jsonl import count_lines
+from turnlog.agents.open_calls import OpenCall
 from turnlog.agents.row_files import ROWS, RowLine
 from turnlog.agents.trajectory_files.contents import (
     call_part,
@@ -424,7 +425,8 @@ class _Reading:
         named, _ = orphan_call(result)
         call = result.source_call_id or named
         if call is not None:
-            self._context.state.calls.update({call: self._calls[call]} if call in self._calls else {})
+            if call in self._calls:
+                self._context.state.open_calls[call] = OpenCall(self._calls[call], "", None)
             self._context.add_result(call, result_of(result, identity, self._files), position=self._next())
             return
         parts: list[Part] = content_parts(result.content, identity, self._files)
