@@ -196,6 +196,27 @@ def test_the_line_with_the_command_is_kept_as_the_program_wrote_it() -> None:
     assert kinds.count("start") == 4
 
 
+def test_a_command_with_a_prompt_of_several_lines_is_no_answer() -> None:
+    """0.86.2 repeats its command line as it is."""
+    found = fold(
+        "> /bin/aider --message Look at",
+        "",
+        "# this",
+        "  notes.txt  ",
+        "> Aider v0.86.2  ",
+        "",
+        "#### Look at  ",
+        "#### # this  ",
+        "",
+        "Done.",
+        "",
+    )
+    assert [(message.role, blocks(message)[0][1]) for message in in_order(found)] == [
+        ("user", "Look at\n# this"),
+        ("assistant", "Done."),
+    ]
+
+
 @pytest.mark.parametrize("case", RUNS.cases)
 def test_every_line_is_accounted_for_and_any_split_equals_the_whole(case: str) -> None:
     """R-S34"""

@@ -175,6 +175,10 @@ class _Context(LineContext):
         elif status is not None or text == "> ":
             self._end_text()
             self._read_status(status["text"].strip() if status is not None else "")
+        elif text.strip() and not state.turn:
+            # Aider repeats its command line, and a prompt there may have several lines. No model has answered yet.
+            self._end_text()
+            self._add_status(text)
         elif text.strip() or state.role == ANSWER:
             self._take_up(ANSWER)
             self._add_line(text)
@@ -361,8 +365,11 @@ class _Context(LineContext):
         elif text == _STOPPED:
             self._add_event(InterruptEvent(id=identity, during="answer"))
         else:
-            data = Raw(msgspec.json.encode({"text": text}))
-            self._add_event(RunMetadataEvent(id=identity, kind="status", data=data))
+            self._add_status(text)
+
+    def _add_status(self, text: str) -> None:
+        data = Raw(msgspec.json.encode({"text": text}))
+        self._add_event(RunMetadataEvent(id=self._name(self.position), kind="status", data=data))
 
     def _add_counted(self, answer: str, position: int, text: str) -> None:
         """Add to the total of the run: a sum of answers would not say that their figures are approximate."""
