@@ -157,6 +157,17 @@ def test_tokens_of_any_provider_are_disjoint(tokens: tuple[int | None, ...], exp
     assert isinstance(found.messages["a"].parts[0], ReasoningPart)
 
 
+def test_a_reminder_before_a_prompt_was_not_typed() -> None:
+    """0.24.4 puts it there when it goes on with a session that has subagents."""
+    reminder = "<system-reminder>\n2 background agents were restored.\n</system-reminder>\n\n"
+    message = {"role": "user", "parts": [{"text": reminder}, {"text": "And now?"}]}
+    found = fold(record("user", "1", None, message=message), user("2", "1", reminder))
+    first, second = found.messages.values()
+    typed = [[isinstance(part, TextPart) and part.is_synthetic for part in each.parts] for each in (first, second)]
+    assert typed == [[True, False], [False]]
+    assert [session.titles["prompt"] for session in found.sessions.values()] == ["And now?"]
+
+
 def test_what_was_not_counted_is_unknown() -> None:
     zeros = {"promptTokenCount": 0, "candidatesTokenCount": 0, "totalTokenCount": 0}
     assert fold(answer("a", None, "Yes", usageMetadata=zeros)).messages["a"].usage is None

@@ -87,7 +87,9 @@ def input_parts(parts: Sequence[ContentPart], message_id: str) -> Iterator[Part]
         text = (part.wire.text or "").strip() if part.is_text else ""
         # Heading, each file and the end are separate parts, behind what the user typed.
         is_inserted = is_inserted or text == FILES_HEADING
-        yield msgspec.structs.replace(found, metadata=SYNTHETIC) if is_inserted else found
+        # A reminder is a part of its own in front of what was typed (0.24.4).
+        is_reminder = len(parts) > 1 and text.startswith("<system-reminder>") and text.endswith("</system-reminder>")
+        yield msgspec.structs.replace(found, metadata=SYNTHETIC) if is_inserted or is_reminder else found
         is_inserted = is_inserted and text != FILES_END
 
 
