@@ -360,6 +360,13 @@ def test_arguments_keep_their_exact_json() -> None:
     assert exact(found.input) == b'{"path":1.50}'
 
 
+@pytest.mark.parametrize(("words", "status"), [('429: {"type":"x"}', 429), ("400 No.", 400), ("terminated", None)])
+def test_the_words_of_an_error_may_begin_with_its_status(words: str, status: int | None) -> None:
+    """As 0.87.1 and 1.6.0 write them."""
+    found = fold(header(), user("Hi", 1), answer(2, stopReason="error", errorMessage=words))
+    assert [message.error.status for message in found.messages.values() if message.error] == [status]
+
+
 def test_a_result_says_how_long_its_tool_ran() -> None:
     """Since 1.6.0 beside its details."""
     found = fold(header(), user("Hi", 1), answer(2, call("c")), result("c", 3, durationMs=78))

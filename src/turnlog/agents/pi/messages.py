@@ -40,6 +40,7 @@ STOP_REASONS: dict[str, StopReason] = {
 
 _MESSAGE_FIELDS = names_of(PiMessage)
 
+_STATUS = re.compile(r"([45]\d\d)\b")
 _EXIT_CODE = re.compile(r"Command exited with code (-?\d+)\)?\s*\Z")
 _ABORTED = re.compile(r"(?:Command|Operation) aborted\.?\s*\Z")
 
@@ -168,7 +169,7 @@ def _read_assistant(context: PiContext, message: PiMessage) -> None:
             raw_stop_reason=message.rawStopReason or message.stopReason,
             usage=usage_of(message.usage),
             cost=cost_of(message.usage),
-            error=None if error is None else MessageError(text=error, status=message.errorStatus),
+            error=None if error is None else MessageError(text=error, status=message.errorStatus or _status_in(error)),
             metadata=_facts(context, message, provider=message.provider, api=message.api),
         ),
         context.next_step(),
@@ -181,6 +182,12 @@ def _read_assistant(context: PiContext, message: PiMessage) -> None:
             context.note_call(part, context.identity)
     if message.stopReason == "aborted":
         context.add_interrupt("answer")
+
+
+def _status_in(error: str) -> int | None:
+    """The HTTP status with which the words of an error begin: pi has no field for it, oh-my-pi has."""
+    found = _STATUS.match(error)
+    return None if found is None else int(found[1])
 
 
 def _count_cost(context: PiContext, usage: PiUsage | None) -> None:
