@@ -425,6 +425,33 @@ def test_a_message_that_is_superseded_stays(tmp_path: Path, hub: HubProcess, pla
     assert found == [("msg_s1_1",)]
 
 
+def test_a_message_that_is_superseded_is_found_nowhere(
+    tmp_path: Path, hub: HubProcess, hub_store: PostgresStore
+) -> None:
+    """A log has what a hook said before: it is billed to nobody any more, also where its row need not come again."""
+    box = Box(tmp_path, hub)
+    box.level("/", "full")
+    log(box, "/home/ana/app", "s1", "hazel", "walnut")
+    box.sync()
+    box.push()
+    with SearchReplica(hub_store, tmp_path / "copies") as copy:
+        copy.follow()
+        assert [hit.message_id for hit in copy.search("walnut").hits] == ["msg_s1_1"]
+        with sqlite3.connect(box.store_path) as store:
+            change = "INSERT INTO changes (session_key, kind, at) SELECT key, 'session', 1 FROM sessions"
+            number = store.execute(change).lastrowid
+            store.execute("UPDATE sessions SET changed_seq = ?", (number,))
+            last = "message_key = (SELECT key FROM messages WHERE external_id = 'msg_s1_1')"
+            names = {name for _, name, *_ in store.execute("PRAGMA table_info(memberships)")}
+            columns = ", ".join(name for _, name, *_ in store.execute("PRAGMA table_info(superseded)") if name in names)
+            store.execute(f"INSERT INTO superseded ({columns}) SELECT {columns} FROM memberships WHERE {last}")
+            store.execute(f"DELETE FROM memberships WHERE {last}")
+            store.execute("UPDATE messages SET billed_key = NULL WHERE external_id = 'msg_s1_1'")
+        box.push()
+        copy.follow()
+        assert copy.search("walnut").hits == ()
+
+
 def test_secrets_that_a_machine_takes_back_are_shown_nowhere_until_another_has_sent_the_messages_again(
     tmp_path: Path, hub: HubProcess, hub_store: PostgresStore, place: tuple[HubProcess, str]
 ) -> None:

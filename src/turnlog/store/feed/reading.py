@@ -404,7 +404,8 @@ class _Reader:
         self._add("memberships", [row for row in places if row[0] not in waiting and (row[0], row[2]) not in known])
         there = {(row[0], row[2]) for row in batch.rows["superseded"]}
         self._add("superseded", [row for row in replaced if row[0] not in waiting and (row[0], row[2]) not in there])
-        messages = sorted({row[2] for row in batch.rows["memberships"]})
+        # A message that is superseded is billed to nobody any more.
+        messages = sorted({row[2] for table in ("memberships", "superseded") for row in batch.rows[table]})
         batch.billed = dict(self._where("messages", "key", messages, columns=("key", "billed_key")))
         self._named["sessions"] |= {key for key in batch.billed.values() if key is not None}
         parted = sorted(set(batch.complete) - set(batch.whole))
