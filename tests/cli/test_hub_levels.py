@@ -109,3 +109,11 @@ def test_a_folder_within_a_project_has_the_level_of_the_project(run: Command, lo
     said = run("hub", "level", str(tmp_path / "within"), "none")
     assert f"sessions here are of the project {tmp_path}" in said.stderr
     assert run("hub", "level", str(tmp_path), "none").stderr == ""
+
+
+def test_a_session_of_no_project_leaves_no_more_than_all_folders(run: Command, store: Path) -> None:
+    for level, held in (("none", "none"), ("full", "redacted")):
+        run("hub", "level", "/", level)
+        with MachineState(store) as state:
+            assert current_levels(state).of(None) == held
+        assert f"  {held:9} everything else" in run("hub", "level").stdout

@@ -114,7 +114,7 @@ def _write_levels(projects: Collection[ProjectSummary], state: MachineState) -> 
     click.echo("Rules; a folder's holds for all below it:")
     _write_rules(state.levels(), "")
     _write_rules({path: held for path, held in settings.projects.items() if path not in state.levels()}, "  (settings)")
-    click.echo(f"  {settings.level:9} everything else")
+    click.echo(f"  {levels.of(None):9} everything else")
 
 
 def _write_rules(rules: Mapping[str, str], origin: str) -> None:

@@ -44,8 +44,11 @@ class Levels:
             self._chosen[path] = level
 
     def of(self, path: str | None) -> Level:
-        """The level of a project; of sessions without one, the default."""
-        if path is None or not self._chosen:
+        """The level of a project; of sessions without one, the default, or that of all folders if that is lower."""
+        if path is None:
+            everywhere = self._chosen.get("/", self._default)
+            return everywhere if is_lower(everywhere, self._default) else self._default
+        if not self._chosen:
             return self._default
         for folder in (path, *map(str, PurePath(path).parents)):
             if folder in self._chosen:
