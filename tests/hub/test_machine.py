@@ -238,10 +238,34 @@ def test_nothing_leaves_if_taking_out_secrets_fails(
     assert ids(hub_store) == []
 
 
+@pytest.mark.parametrize("level", ["redacted", "metrics"])
+def test_names_of_models_and_tools_leave_without_secrets(
+    level: str, tmp_path: Path, hub: HubProcess, place: tuple[HubProcess, str]
+) -> None:
+    """Two that differ only in their secrets stay two."""
+    box = Box(tmp_path, hub)
+    box.level("/", level)
+    path = log(box, "/home/ana/app", "s1", "one", "two", "three", "four")
+    call: dict[str, object] = {"type": "tool_use", "id": "t1", "name": f"mcp__{SECRET}__x", "input": {}}
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    lines[1]["message"] |= {"model": SECRET, "content": [*lines[1]["message"]["content"], call]}
+    lines[3]["message"]["model"] = f"{SECRET[:-1]}z"
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    box.sync()
+    box.push()
+    with psycopg.connect(place[1]) as connection:
+        models = [name for (name,) in connection.execute("SELECT name FROM turnlog.models")]
+        tools = [name for (name,) in connection.execute("SELECT tool_name FROM turnlog.parts WHERE tool_name <> ''")]
+        tools += [name for (name,) in connection.execute("SELECT tool_name FROM turnlog.call_totals")]
+    assert len({name for name in models if name != "claude-sonnet-4-5"}) >= 2
+    assert tools
+    assert not any(SECRET[:-1] in name for name in (*models, *tools))
+
+
 def test_every_column_that_leaves_is_an_id_a_number_or_cleaned() -> None:
     cleaned = {
         (table, column)
-        for kinds in (redacting.TEXTS, redacting.JSON, redacting.PACKED, redacting.DROPPED)
+        for kinds in (redacting.TEXTS, redacting.NAMES, redacting.JSON, redacting.PACKED, redacting.DROPPED)
         for table, columns in kinds.items()
         for column in columns
     }

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
 
 from turnlog.model import Message
+from turnlog.redact import mask_text
 from turnlog.store import bodies, zstd
 from turnlog.store.feed.hidden_ids import HiddenIds
 from turnlog.store.feed.values import TABLES, FeedBatch, Row
@@ -48,7 +50,7 @@ _SUMS: Final = TABLES["call_totals"].index("calls")
 """Where the numbers of `call_totals` begin."""
 
 _WORD: Final = re.compile(r"[\w.:/@+-]{1,100}", re.ASCII)
-"""Names of tools, models and reasons. What is none of that is hashed."""
+"""Names of tools, models and reasons. What is none of that, or has a secret, is hashed."""
 
 _NAMED: Final = frozenset(
     {"tool_name", "tool_kind", "tool_state", "stop_reason", "name", "agent", "origin", "role"}
@@ -97,7 +99,7 @@ class HashedNames(HiddenIds):
         if column in _HASHED:
             return lambda value: self.hash(value) if value else value
         if column in _NAMED:
-            return lambda value: value if value is None or not value or _WORD.fullmatch(value) else self.hash(value)
+            return lambda value: value if not value or _is_name(value) else self.hash(value)
         return lambda value: value if value is None or isinstance(value, int) else _refuse(table, column)
 
     def _bodies(self, messages: list[Row]) -> dict[int, bytes]:
@@ -105,6 +107,11 @@ class HashedNames(HiddenIds):
         return {
             row[0]: zstd.compress(bodies.pack_fresh(Message(id=row[external_id], role=row[role]))) for row in messages
         }
+
+
+@lru_cache(maxsize=1000)
+def _is_name(text: str) -> bool:
+    return _WORD.fullmatch(text) is not None and mask_text(text) == text
 
 
 def _refuse(table: str, column: str) -> Any:

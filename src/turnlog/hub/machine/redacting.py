@@ -49,6 +49,14 @@ JSON: Final[dict[str, frozenset[str]]] = {
 }
 PACKED: Final[dict[str, frozenset[str]]] = {"events": frozenset({"body", "data"})}
 
+NAMES: Final[dict[str, frozenset[str]]] = {
+    "models": frozenset({"name"}),
+    "parts": frozenset({"tool_name"}),
+    "call_totals": frozenset({"tool_name"}),
+    "runs": frozenset({"model"}),
+}
+"""Names that are compared: two with a secret stay two."""
+
 HELD_BACK: Final = frozenset({"spills"})
 """Tables of which no row leaves at this level: they name bytes that stay."""
 
@@ -103,6 +111,7 @@ class Redacting:
         """Digests of messages in which secrets were found."""
         self._known = known
         self._redactor = Redactor(known)
+        self._names: dict[str, str] = {}
         self.contents: dict[str, bytes] = {}
         """SHA-256 -> large contents that were cleaned."""
 
@@ -147,7 +156,7 @@ class Redacting:
         }
         for table, identity in IDENTITY.items():
             places = [TABLES[table].index(name) for name in identity]
-            if table in TEXTS:
+            if table in TEXTS or table in NAMES:
                 changed = {row[0]: tuple([row[at] for at in places]) for row in rows.get(table, ())}
                 names.setdefault(table, {}).update(changed)
         self._mask_names(names, batch)
@@ -194,13 +203,23 @@ class Redacting:
     def _text(self, text: str) -> str:
         return self._known.mask(_masked(text))
 
+    def _name(self, name: str) -> str:
+        if name not in self._names:
+            masked = self._text(name)
+            digest = blake2b(name.encode(errors="replace"), digest_size=4).hexdigest()
+            self._names[name] = name if masked == name else f"{masked}~{digest}"
+        return self._names[name]
+
     def _cut_text(self, text: str) -> str:
         return self._known.mask(mask_cut_text(text), is_cut=True)
 
     def _rows(self, table: str, rows: list[Row], clean: Collection[int]) -> list[Row]:
         """Rows of a table without secrets; `clean` are the keys of messages in whose whole texts no rule finds one."""
         changes: dict[int, Callable[[Any], Any]] = {}
-        for kinds, change in ((TEXTS, self._text), (JSON, self._json), (PACKED, self._packed), (DROPPED, _nothing)):
+        for kinds, change in (
+            *((TEXTS, self._text), (NAMES, self._name)),
+            *((JSON, self._json), (PACKED, self._packed), (DROPPED, _nothing)),
+        ):
             for column in kinds.get(table, ()):
                 changes[TABLES[table].index(column)] = self._cut_text if column in _CUT else change
         if not changes:
