@@ -60,10 +60,11 @@ encode_state, decode_state = state_codec(ConversationState)
 class ConversationContext(LogContext):
     """The context of one feed: the record that is being read, and what the feed has found so far."""
 
-    def __init__(self, session_id: str, state: ConversationState | None = None) -> None:
-        """Begin before the first record."""
+    def __init__(self, session_id: str, state: ConversationState | None = None, *, says_results: bool = False) -> None:
+        """Begin before the first record; `says_results` as in `ConversationFold`."""
         super().__init__(session_id)
         self.state = ConversationState() if state is None else state
+        self._says_results = says_results
 
     @property
     def external_id(self) -> str:
@@ -111,7 +112,8 @@ class ConversationContext(LogContext):
         """
         state, place = self.state, self.position if position is None else position
         if message.origin in TURN_ORIGINS:
-            self.changes.messages += abort_calls(state.open_calls, self.session_id, place)
+            if self._says_results:
+                self.changes.messages += abort_calls(state.open_calls, self.session_id, place)
             state.turn += 1
             state.step = 0
             self._set_title(message)
@@ -247,6 +249,8 @@ class ConversationFold(ABC, Generic[RecordT]):
 
     records: ClassVar[JsonLines[Any]]
     """Reads records of `RecordT` out of lines."""
+    says_results: ClassVar[bool] = False
+    """Whether the agent writes a result for each call that has ended: one without is aborted when a turn begins."""
 
     def __init__(self, source: Source, state: bytes | None = None) -> None:
         self._source = source
@@ -254,7 +258,7 @@ class ConversationFold(ABC, Generic[RecordT]):
 
     def feed(self, data: bytes, offset: int) -> Changes:
         """See `turnlog.agents.base.Fold.feed`."""
-        context = ConversationContext(self.session_id(), self._state)
+        context = ConversationContext(self.session_id(), self._state, says_results=self.says_results)
         for record in self.records.read_into(context, data, offset, self._state.lines + 1):
             self.read(context, record)
         self._state.lines += count_lines(data)

@@ -34,6 +34,7 @@ from turnlog.model import (
     TextPart,
     ToolCallPart,
 )
+from turnlog.model.parts import ToolState
 from turnlog.runs.resuming import resume_of
 from turnlog.store import open_store
 from turnlog.store.base import SessionFilter, Store
@@ -306,6 +307,9 @@ def test_a_transcript_has_what_was_said_and_asked_for(root: Path, database: Path
         [("text", "It passes now.")],
         [("text", "<attached_files>\na.py\n</attached_files>"), ("text", "Thanks, stop")],
     ]
+    calls = [part for message in found for part in message.parts if isinstance(part, ToolCallPart)]
+    # A transcript leaves out all results: that there is none says nothing of a call.
+    assert {call.state for call in calls} == {ToolState.INPUT_AVAILABLE}
     assert [getattr(part, "is_synthetic", None) for part in found[-1].parts] == [True, False]
     assert [message.created_at for message in found[:2]] == [datetime(2026, 9, 29, 20, 14, tzinfo=UTC), None]
     assert (session.cwd, session.title) == ("/home/dev/my.work", "Fix the failing test")

@@ -39,7 +39,7 @@ class AmpFold(StatelessFold):
 
     def feed(self, data: bytes, offset: int) -> Changes:
         """See `turnlog.agents.base.Fold.feed`."""
-        context = ConversationContext(self._session_id)
+        context = ConversationContext(self._session_id, says_results=True)
         thread = read_object(context, data, THREADS, _is_message)
         if thread is None:
             return context.finish()

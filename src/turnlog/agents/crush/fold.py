@@ -20,6 +20,7 @@ class CrushFold(ConversationFold[RowLine]):
     """Reads the messages of a session."""
 
     records = ROWS
+    says_results = True
 
     def session_id(self) -> str:
         """The path of the source names it."""

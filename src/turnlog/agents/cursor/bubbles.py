@@ -127,6 +127,7 @@ class BubbleFold(ConversationFold[RowLine]):
     """Reads the bubbles of a conversation."""
 
     records = ROWS
+    says_results = True
 
     def session_id(self) -> str:
         """The path of a conversation names it."""

@@ -73,6 +73,7 @@ class ChatFold(ConversationFold[RowLine]):
     """Reads the messages of a chat."""
 
     records = ROWS
+    says_results = True
 
     def session_id(self) -> str:
         """The path of a chat names it."""

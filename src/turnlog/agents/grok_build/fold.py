@@ -107,6 +107,7 @@ class GrokBuildFold(ConversationFold[UpdateLine]):
     """Reads the updates of a session."""
 
     records = UPDATES
+    says_results = True
 
     def session_id(self) -> str:
         """The folder of the log names it."""

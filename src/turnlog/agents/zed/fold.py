@@ -33,6 +33,7 @@ class ZedFold(ConversationFold[RowLine]):
     """Reads a thread."""
 
     records = ROWS
+    says_results = True
 
     def session_id(self) -> str:
         """The path of the source names it."""
