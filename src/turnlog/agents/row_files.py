@@ -22,7 +22,7 @@ from turnlog.agents.databases import Row
 from turnlog.agents.decoding import clean_json, is_utf8, object_of, value_of
 from turnlog.agents.jsonl import UNREADABLE, JsonLines
 from turnlog.atomic_files import make_folders, refuse_other_than_file, write_atomically
-from turnlog.errors import ConflictError
+from turnlog.errors import ConflictError, StoreError
 
 FILE = "file:"
 """How the name of a column begins that has a file beside a session; the name of the file follows."""
@@ -223,9 +223,14 @@ def completed(connection: sqlite3.Connection, needed: Mapping[str, Set[str]]) ->
 
     One that has tables may be the agent's own, whose next version adds its tables itself. Columns without a type take
     any value as it is.
+
+    Raises StoreError if the body has rows that no agent writes: a log may come from others.
     """
     (is_new,) = connection.execute("SELECT NOT EXISTS (SELECT 1 FROM sqlite_master)").fetchone()
-    yield
+    try:
+        yield
+    except (sqlite3.Error, OverflowError, KeyError) as error:
+        raise StoreError(f"rows of the log cannot be written into a database: {error}") from error
     for table, columns in needed.items() if is_new else ():
         if known := _columns_of(connection, table):
             for name in sorted(columns - known):
@@ -233,6 +238,11 @@ def completed(connection: sqlite3.Connection, needed: Mapping[str, Set[str]]) ->
         else:
             names = ", ".join(f'"{name}"' for name in sorted(columns) or ("id",))
             connection.execute(f'CREATE TABLE "{table}" ({names})')
+
+
+def quoted(name: str) -> str:
+    """A name in SQL. That of a column may be any text: a log has it."""
+    return '"' + name.replace('"', '""') + '"'
 
 
 def _columns_of(connection: sqlite3.Connection, table: str) -> set[str]:
@@ -243,16 +253,16 @@ def _insert(connection: sqlite3.Connection, target: Path, table: str, row: Row, 
     known = _columns_of(connection, table)
     keys = [name for name in primary if name in row or name in known]
     if not known:
-        columns = ", ".join(f'"{name}" {_type_of(value)}'.rstrip() for name, value in row.items())
+        columns = ", ".join(f"{quoted(name)} {_type_of(value)}".rstrip() for name, value in row.items())
         primary_key = ", ".join(f'"{name}"' for name in keys)
         connection.execute(f'CREATE TABLE "{table}" ({columns}, PRIMARY KEY ({primary_key}))')
     for name in row.keys() - known if known else ():
-        connection.execute(f'ALTER TABLE "{table}" ADD COLUMN "{name}" {_type_of(row[name])}')
+        connection.execute(f'ALTER TABLE "{table}" ADD COLUMN {quoted(name)} {_type_of(row[name])}')
     condition = " AND ".join(f'"{name}" IS ?' for name in keys)
     cursor = connection.execute(f'SELECT * FROM "{table}" WHERE {condition}', [row.get(name) for name in keys])
     found = cursor.fetchone()
     if found is None:
-        names, marks = ", ".join(f'"{name}"' for name in row), ", ".join("?" for _ in row)
+        names, marks = ", ".join(map(quoted, row)), ", ".join("?" for _ in row)
         connection.execute(f'INSERT INTO "{table}" ({names}) VALUES ({marks})', list(row.values()))
         return
     present = dict(zip((column[0] for column in cursor.description), found, strict=True))

@@ -33,7 +33,7 @@ from turnlog.agents.openclaw.database import (
 )
 from turnlog.agents.row_files import restore_database
 from turnlog.atomic_files import make_folders, refuse_other_than_file
-from turnlog.errors import ConflictError
+from turnlog.errors import ConflictError, StoreError
 
 
 class OpenClawRowLine(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -113,7 +113,9 @@ def restore_rows(source: Source, log: Iterable[bytes], to: Path) -> list[Path]:
     if source.kind is SourceKind.SIDECAR:
         try:
             return restore_database(source, _facts_in(log), to, _KEYS, _NEEDED)
-        except sqlite3.IntegrityError:
+        except StoreError as error:
+            if not isinstance(error.__cause__, sqlite3.IntegrityError):
+                raise
             # OpenClaw's own tables want more of a row than is read: there it gets the records alone.
             return []
     database, _, session = source.path.rpartition("#")

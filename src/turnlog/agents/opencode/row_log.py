@@ -53,7 +53,7 @@ from turnlog.agents.opencode.snapshot import (
     is_session_message,
     list_message,
 )
-from turnlog.agents.row_files import completed
+from turnlog.agents.row_files import completed, quoted
 from turnlog.atomic_files import make_folders, refuse_other_than_file, write_atomically
 from turnlog.errors import ConflictError, StoreError
 
@@ -320,7 +320,7 @@ def _write_tables(rows: Iterable[tuple[str, Row]], target: Path) -> None:
         for table, row in rows:
             _ensure_columns(connection, table, row)
             if not _has_row(connection, table, row, target):
-                columns = ", ".join(f'"{name}"' for name in row)
+                columns = ", ".join(map(quoted, row))
                 marks = ", ".join("CAST(? AS TEXT)" if _is_invalid_text(value) else "?" for value in row.values())
                 values = [_parameter(value) for value in row.values()]
                 connection.execute(f'INSERT INTO "{table}" ({columns}) VALUES ({marks})', values)
@@ -337,11 +337,11 @@ _READ_COLUMNS = {
 def _ensure_columns(connection: sqlite3.Connection, table: str, row: Row) -> None:
     known = {name: kind for _, name, kind, *_ in connection.execute(f'PRAGMA table_info("{table}")')}
     if not known:
-        columns = ", ".join(f'"{name}" {_type_of(value)}'.rstrip() for name, value in row.items())
+        columns = ", ".join(f"{quoted(name)} {_type_of(value)}".rstrip() for name, value in row.items())
         keys = ", ".join(f'"{name}"' for name in _KEYS[table])
         connection.execute(f'CREATE TABLE "{table}" ({columns}, PRIMARY KEY ({keys}))')
     for name in row.keys() - known.keys() if known else ():
-        connection.execute(f'ALTER TABLE "{table}" ADD COLUMN "{name}"')
+        connection.execute(f'ALTER TABLE "{table}" ADD COLUMN {quoted(name)}')
 
 
 def _has_row(connection: sqlite3.Connection, table: str, row: Row, target: Path) -> bool:
