@@ -333,3 +333,20 @@ def test_sessions_of_other_agents_and_older_logs_are_found(tmp_path: Path, home:
     assert detect(logs / "a.jsonl").agent == "openclaw"
     assert detect(write(tmp_path, CHAT)).agent == "openclaw"
     assert list(agent("qclaw").discover([root])) == []
+
+
+def test_a_session_that_an_older_reader_of_pi_records_began_goes_on(tmp_path: Path) -> None:
+    """What is remembered between two reads is that of pi's reader, so it is not read by one of another version."""
+    records = [header(), user("Hi", 1), answer(2, call("c"))]
+    write(tmp_path / "h", records)
+    folder = tmp_path / "s"
+    folder.mkdir()
+    read(tmp_path / "h", folder)
+    with closing(connect(folder / "store.db")) as connection, connection:
+        state = ZstdCompressor().compress(json.dumps({"calls": {"c": "2"}}).encode())
+        statement = "UPDATE sources SET state = ?, parser_version = 3 WHERE path LIKE '%#s'"
+        changed = connection.execute(statement, (state,))
+        assert changed.rowcount == 1
+    write(tmp_path / "h", [*records, result("c", 3), user("On", 4)], updated=2)
+    assert read(tmp_path / "h", folder).problems == []
+    assert len(messages(folder)) == 3

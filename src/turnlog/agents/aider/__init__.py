@@ -39,7 +39,7 @@ class Aider(Agent):
     name = NAME
     display_name = "Aider"
     colour = Colour(light="#166534", dark="#86efac")
-    parser_version = 2
+    parser_version = 3
     homes = BUILT_IN[NAME].homes
     command = _COMMAND
     where = "in your projects: name their folders in TURNLOG_AIDER_DIR"

@@ -39,7 +39,7 @@ class Amp(Agent):
     name = NAME
     display_name = "Amp"
     colour = Colour(light="#cc3143", dark="#fdba74")
-    parser_version = 1
+    parser_version = 2
     homes = BUILT_IN[NAME].homes
     log_folders = (THREADS,)
     command = _COMMAND

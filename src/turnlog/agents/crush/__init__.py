@@ -41,7 +41,7 @@ class Crush(DatabaseAgent):
     name = NAME
     display_name = "Crush"
     colour = Colour(light="#b5179e", dark="#f8a3e5")
-    parser_version = 1
+    parser_version = 2
     homes = BUILT_IN[NAME].homes
     reader = "turnlog.agents.crush.sources"
     command = _COMMAND

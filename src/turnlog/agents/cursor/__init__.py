@@ -84,7 +84,7 @@ class Cursor(DatabaseAgent):
     name = NAME
     display_name = "Cursor"
     colour = Colour(light="#5f6b00", dark="#c3d14a")
-    parser_version = 2
+    parser_version = 3
     homes = BUILT_IN[NAME].homes
     reader = "turnlog.agents.cursor.sources"
     log_folders = ("projects", "chats", "acp-sessions", "globalStorage")

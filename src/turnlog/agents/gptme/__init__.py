@@ -44,7 +44,7 @@ class Gptme(Agent):
     name = NAME
     display_name = "gptme"
     colour = Colour(light="#4d7c0f", dark="#bef264")
-    parser_version = 3
+    parser_version = 4
     homes = BUILT_IN[NAME].homes
     log_folders = (LOGS,)
     command = _COMMAND

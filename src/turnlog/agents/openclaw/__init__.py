@@ -13,6 +13,7 @@ import msgspec
 
 from turnlog.agents.base import Colour, Detection, Fold, RowAgent, RowUpdate, Source, Version, is_database_itself
 from turnlog.agents.built_in import BUILT_IN
+from turnlog.agents.pi import Pi
 
 NAME: Final = "openclaw"
 QCLAW: Final = "qclaw"
@@ -24,7 +25,7 @@ class OpenClaw(RowAgent):
     name = NAME
     display_name = "OpenClaw"
     colour = Colour(light="#b5382a", dark="#f28881")
-    parser_version = 3
+    parser_version = Pi.parser_version + 2  # Pi's reader reads the records, and its state is kept.
     homes = BUILT_IN[NAME].homes
     log_folders = ("agents",)
 
