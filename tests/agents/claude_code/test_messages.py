@@ -366,6 +366,10 @@ CASES: list[tuple[str, dict[str, Any], Origin]] = [
     ("<task-notification>\n<task-id>a1</task-id>\n</task-notification>", {}, Origin.NOTIFICATION),
     ("<command-name>/model</command-name>\n<command-args>sonnet</command-args>", {}, Origin.COMMAND),
     ("<command-message>init is running…</command-message>\n<command-name>/init</command-name>", {}, Origin.COMMAND),
+    *[
+        ("<command-name>/compact</command-name> is what I ask about", {"promptSource": source}, Origin.PROMPT)
+        for source in ("typed", "queued", "sdk")
+    ],
     ("<local-command-stdout>Set model</local-command-stdout>", {}, Origin.COMMAND_OUTPUT),
     ("<local-command-stderr>no</local-command-stderr>", {}, Origin.COMMAND_OUTPUT),
     ("<local-command-caveat>The command below</local-command-caveat>", {}, Origin.HARNESS),

@@ -153,7 +153,8 @@ def add_message(
         if text:
             context.state.remember_text(record.uuid, text)
     if origin is None:
-        origin = _origin_in_session(context, record, session, _origin_of(parts, user_text), user_text)
+        by_text = _origin_of(parts, user_text, is_entered=record.prompt_source in _ENTERED)
+        origin = _origin_in_session(context, record, session, by_text, user_text)
     if record.permission_mode is not None:
         context.state.permissions_bypassed = record.permission_mode == "bypassPermissions"
     # 2.1.120 to 2.1.300 write the first prompt after a quick reply: see `fold_context`.
@@ -273,10 +274,10 @@ def _exact_block(json: bytes, record: ClaudeRecord, block: ContentBlock, index: 
     return msgspec.Raw(msgspec.json.encode(block))
 
 
-def _origin_of(parts: tuple[Part, ...], user_text: str) -> Origin:
+def _origin_of(parts: tuple[Part, ...], user_text: str, *, is_entered: bool) -> Origin:
     """The origin by a message's text. Wrappers alone are injected context; images or files alone are a prompt."""
     if user_text and not user_text.isspace():
-        return origin_of_text(user_text)
+        return Origin.PROMPT if is_entered else origin_of_text(user_text)
     # An image pasted without a word is a prompt; a lone reminder is not.
     return Origin.HARNESS if parts and all(part.type == "text" for part in parts) else Origin.PROMPT
 
@@ -501,6 +502,9 @@ INTERRUPTS = {
     "[Request interrupted by user for tool use]": "tool",
 }
 """Texts that replace a prompt when the user pressed Esc -> what was stopped."""
+
+_ENTERED = frozenset({"typed", "queued", "sdk"})
+"""Sources of a prompt that is just that, also if it begins with a tag. Commands and what they print have no source."""
 
 _LONGEST_INTERRUPT = 1000
 """Characters, white space around it included."""
