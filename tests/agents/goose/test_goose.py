@@ -175,6 +175,24 @@ def test_what_a_summary_cost_is_in_the_total() -> None:
     assert (total.task, total.calls, total.usage.input, total.usage.output) == ("compaction", 1, 2000, 40)
 
 
+def test_tokens_that_are_written_before_their_message_count_once(tmp_path: Path) -> None:
+    """1.52.0 writes what a call used, and then its message: a sync may come between."""
+    home = shutil.copytree(RUNS.folder / ANTHROPIC, tmp_path / "home")
+    database = home / "sessions/sessions.db"
+    with closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute("DELETE FROM messages WHERE id >= (SELECT min(id) FROM messages WHERE role = 'assistant')")
+        connection.execute("DELETE FROM usage_ledger WHERE id > (SELECT min(id) FROM usage_ledger)")
+        for used in ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens"):
+            connection.execute(f"UPDATE sessions SET accumulated_{used} = (SELECT {used} FROM usage_ledger)")
+    sync(tmp_path / "store.db", roots=[home], agents=[AGENT])
+    shutil.copyfile(RUNS.folder / ANTHROPIC / "sessions/sessions.db", database)
+    (tmp_path / "whole").mkdir()
+    with RUNS.stored(str(home), tmp_path) as store, RUNS.stored(ANTHROPIC, tmp_path / "whole") as whole:
+        [session], [expected] = store.sessions(SessionFilter()).items, whole.sessions(SessionFilter()).items
+    assert expected.usage.calls
+    assert session.usage == expected.usage
+
+
 def test_a_version_that_counts_no_single_calls_has_a_total() -> None:
     [session] = facts_at(OLDER, 2).sessions.values()
     [total] = session.totals.values()

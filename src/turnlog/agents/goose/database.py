@@ -48,7 +48,7 @@ _OWN_COLUMNS = {SESSIONS: {"working_dir"}, MESSAGES: {"content_json"}}
 
 READ_COLUMNS = {
     SESSIONS: {"id", "working_dir", "created_at"},
-    MESSAGES: {"id", "session_id", "message_id", "content_json", "metadata_json", "created_timestamp"},
+    MESSAGES: {"id", "session_id", "message_id", "role", "content_json", "metadata_json", "created_timestamp"},
 }
 """What queries name, so a restored database has it also without a row."""
 
@@ -177,7 +177,8 @@ def new_facts(connection: sqlite3.Connection, session: str, log: Iterable[bytes]
             is_later = first is not None and used["created_timestamp"] >= first and not used.get("is_compaction")
             counted = line_of(LEDGER, used, IN_MESSAGE)
             is_in_message = is_later or lines_of_used.get(used["id"]) == counted
-            lines_of_used[used["id"]] = counted if is_in_message else line_of(LEDGER, used)
+            note = AWAITED if first is None and _is_awaited(connection, session, used) else None
+            lines_of_used[used["id"]] = counted if is_in_message else line_of(LEDGER, used, note)
     lines += [lines_of_used[number] for number in sorted(lines_of_used)]
     return RowUpdate() if known == b"".join(lines) else RowUpdate(lines=lines, anew=True)
 
@@ -264,6 +265,9 @@ def _origin_of(connection: sqlite3.Connection, fork: Row) -> str | None:
 IN_MESSAGE = "in a message"
 """The note of what was used by a call whose message says so itself."""
 
+AWAITED = "awaited"
+"""The note of what was used by a call whose message is not written yet: Goose writes its tokens first."""
+
 
 def session_row(connection: sqlite3.Connection, session: str) -> Row:
     """The row of a session; empty if it is gone."""
@@ -283,3 +287,11 @@ def _first_counted(connection: sqlite3.Connection, session: str) -> int | None:
         WHERE session_id = ? AND metadata_json LIKE '%"usage":{{%'"""
     [row] = select_rows(connection, statement, own_id(session))
     return row["first"]
+
+
+def _is_awaited(connection: sqlite3.Connection, session: str, used: Row) -> bool:
+    """Whether what was used is of a call that answers the newest message."""
+    statement = f"""SELECT role != 'assistant' AND created_timestamp <= ? AS awaited FROM {MESSAGES}
+        WHERE session_id = ? ORDER BY created_timestamp DESC, id DESC LIMIT 1"""
+    newest = next(select_rows(connection, statement, used.get("created_timestamp"), own_id(session)), None)
+    return newest is not None and bool(newest["awaited"]) and not used.get("is_compaction")

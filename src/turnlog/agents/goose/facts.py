@@ -13,7 +13,7 @@ from turnlog.agents.databases import Row
 from turnlog.agents.decoding import aware, object_of, text_of, value_of
 from turnlog.agents.goose import NAME
 from turnlog.agents.goose.contents import usage_of
-from turnlog.agents.goose.database import IN_MESSAGE, LEDGER, SESSIONS, SessionNote, note_in, session_id
+from turnlog.agents.goose.database import AWAITED, IN_MESSAGE, LEDGER, SESSIONS, SessionNote, note_in, session_id
 from turnlog.agents.row_files import ROWS, RowLine, json_in, row_of
 from turnlog.model import SessionTotal, Usage
 from turnlog.model.session import title_given
@@ -64,7 +64,7 @@ class GooseFactsFold(StatelessFold):
             changes.counts.events += 1
             if line.table == SESSIONS:
                 self._read_session(changes, line, [row for row, _ in used])
-        totals = _totals_of([row for row, note in used if note != IN_MESSAGE])
+        totals = _totals_of([row for row, note in used if note not in (IN_MESSAGE, AWAITED)])
         if totals:
             self._change(changes).totals.update(totals)
         return changes
