@@ -35,6 +35,16 @@ def all_ids(path: Path) -> list[str]:
         return [name for (name,) in connection.execute("SELECT agent || ':' || external_id FROM sessions")]
 
 
+def add_owners(connection: psycopg.Connection, anas: list[str]) -> None:
+    """Make everybody the owner of their sessions."""
+    connection.execute(
+        "INSERT INTO turnlog.session_owners (team_key, session_id, owner_user)"
+        " SELECT team_key, id, CASE WHEN id = ANY(%s) THEN 'ana' ELSE 'ben' END"
+        " FROM (SELECT team_key, agent || ':' || external_id AS id FROM turnlog.sessions) s",
+        (anas,),
+    )
+
+
 @pytest.fixture(scope="module")
 def stores(databases: PostgresDatabases, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[PostgresStore]]:
     """A store of two people, and one in which only the first one's sessions are."""
@@ -47,15 +57,11 @@ def stores(databases: PostgresDatabases, tmp_path_factory: pytest.TempPathFactor
         ids = all_ids(anas)
         with psycopg.connect(both.url, autocommit=True) as connection:
             protect(connection, both.name)
-            connection.execute(
-                "INSERT INTO turnlog.session_owners (team_key, session_id, owner_user)"
-                " SELECT team_key, id, CASE WHEN id = ANY(%s) THEN 'ana' ELSE 'ben' END"
-                " FROM (SELECT team_key, agent || ':' || external_id AS id FROM turnlog.sessions) s",
-                (ids,),
-            )
+            add_owners(connection, ids)
             connection.execute("ANALYZE")
         # Files of no session are shown to nobody.
         with psycopg.connect(only.url, autocommit=True) as connection:
+            add_owners(connection, ids)
             connection.execute(
                 "DELETE FROM turnlog.sources s WHERE session_id IS NULL"
                 " AND NOT EXISTS (SELECT FROM turnlog.memberships x WHERE x.source_key = s.key)"
