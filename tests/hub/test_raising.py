@@ -26,13 +26,13 @@ def test_only_sessions_that_were_sent_at_a_lower_level_show_more(tmp_path: Path)
 
 def test_readers_are_those_of_each_session_and_of_new_ones_where_it_comes_under_another_id() -> None:
     items = [
-        SharedSession(id="toy:a~u-1", visibility="people", people=["Ben", "Zoe"]),
+        SharedSession(id="toy:a~u-0123456789abcdef", visibility="people", people=["Ben", "Zoe"]),
         SharedSession(id="toy:b", visibility="team", people=[]),
         SharedSession(id="toy:c", visibility="link", people=[]),
         SharedSession(id="toy:0123", visibility="team", people=[]),
     ]
     raised = {
-        "toy:a": Sent("toy:a~u-1", "redacted"),
+        "toy:a": Sent("toy:a~u-0123456789abcdef", "redacted"),
         "toy:b": Sent("toy:b", "redacted"),
         "toy:c": Sent("toy:c", "redacted"),
         "toy:d": Sent("toy:d", "redacted"),
@@ -47,4 +47,10 @@ def test_readers_are_those_of_each_session_and_of_new_ones_where_it_comes_under_
     assert readers_of(raised, SharedSessions(items=items, new_sessions="team"))[0] == Readers(
         "everybody in the team", 3
     )
+    # Who could read a session before it was taken back may read it again.
+    again = {"toy:a": Sent("toy:4567", "metrics"), "toy:b": Sent("toy:b", "none")}
+    assert set(readers_of(again, SharedSessions(items=items, new_sessions="private"))) == {
+        Readers("Ben, Zoe", 1),
+        Readers("everybody in the team", 1),
+    }
     assert readers_of({"toy:d": raised["toy:d"]}, SharedSessions(items=items, new_sessions="team")) == []

@@ -462,6 +462,10 @@ def test_a_person_is_told_which_of_their_sessions_others_may_read(team: Team) ->
         "linked": ("link", []),
     }
     assert found["new_sessions"] == "private"
+    # What is taken back and comes again is shown to the same people.
+    team.hub.rows("DELETE FROM turnlog.sessions WHERE external_id = 'to-ben' RETURNING 1")
+    assert team.ben.get("/api/sessions/turnlog:to-ben").status_code == 404
+    assert ana.get("/hub/v1/shared").json() == found
     assert team.admin.get("/hub/v1/shared").json()["items"] == []  # their own, whatever they may read
     team.admin.patch("/hub/v1/rules", json={"visibility": "team"})
     assert ana.get("/hub/v1/shared").json()["new_sessions"] == "private"

@@ -1327,7 +1327,7 @@ export interface ShareLink {
   expires_at: string | null;
 }
 
-/** A session of the caller that others may read, too; its subagents are shown with it. */
+/** A session of the caller that others may read, too, or may when it comes again. Its subagents go with it. */
 export interface SharedSession {
   id: string;
   visibility: "link" | "people" | "team";

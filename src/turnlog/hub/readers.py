@@ -8,7 +8,7 @@ import msgspec
 
 
 class SharedSession(msgspec.Struct, frozen=True, kw_only=True):
-    """A session of the caller that others may read, too; its subagents are shown with it."""
+    """A session of the caller that others may read, too, or may when it comes again. Its subagents go with it."""
 
     id: str
     visibility: Literal["people", "team", "link"]

@@ -2621,7 +2621,7 @@ public enum Turnlog {
         }
     }
 
-    /// A session of the caller that others may read, too; its subagents are shown with it.
+    /// A session of the caller that others may read, too, or may when it comes again. Its subagents go with it.
     public struct SharedSession: Codable, Equatable, Sendable {
         public var id: String
         /// One of: link, people, team.

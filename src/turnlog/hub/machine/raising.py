@@ -9,8 +9,11 @@ from typing import NamedTuple
 
 from turnlog.hub.machine.levels import Levels, is_lower
 from turnlog.hub.machine.state import MachineState, Sent
-from turnlog.hub.readers import SharedSessions
+from turnlog.hub.readers import SharedSession, SharedSessions
+from turnlog.store.feed.owners import agents_own_id
 from turnlog.store.feed.reading import projects_of_sessions, snapshot
+
+_TEAM = "everybody in the team"
 
 
 class Readers(NamedTuple):
@@ -37,17 +40,23 @@ def raised_sessions(store_path: Path, state: MachineState, levels: Levels) -> di
 def readers_of(raised: Mapping[str, Sent], shared: SharedSessions) -> list[Readers]:
     """Who besides their owner may read these sessions on the hub once they are sent; nobody is not in it.
 
-    A session that has left at `metrics` or not at all comes as a new one, under its own id.
+    A session that has left at `metrics` or not at all comes under its own id. Who could read it there before may do so
+    again; otherwise it is a new one.
     """
     known = {each.id: each for each in shared.items}
+    of_own_id: dict[str, set[str]] = {}
+    for each in shared.items:
+        of_own_id.setdefault(agents_own_id(each.id), set()).add(_readers(each))
     found = Counter[str]()
-    for sent in raised.values():
+    for session_id, sent in raised.items():
         if sent.level in ("none", "metrics"):
-            found["everybody in the team"] += shared.new_sessions == "team"
+            found.update(of_own_id.get(session_id) or ({_TEAM} if shared.new_sessions == "team" else ()))
         elif sent.name in known:
-            session = known[sent.name]
-            if session.visibility == "people":
-                found[", ".join(session.people)] += 1
-            else:
-                found["everybody in the team" if session.visibility == "team" else "whoever has a link"] += 1
-    return [Readers(who, count) for who, count in found.most_common() if count]
+            found[_readers(known[sent.name])] += 1
+    return [Readers(who, count) for who, count in found.most_common()]
+
+
+def _readers(session: SharedSession) -> str:
+    if session.visibility == "people":
+        return ", ".join(session.people)
+    return _TEAM if session.visibility == "team" else "whoever has a link"

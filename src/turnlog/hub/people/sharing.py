@@ -132,7 +132,11 @@ class Sharing(Tables):
         return list(found.values())
 
     def shared(self, team: int, user: str) -> list[SharedSession]:
-        """The sessions of a person that others may read, without subagents, by id."""
+        """The sessions of a person that others may read, without subagents, by id.
+
+        Also sessions that were taken back: they are shown to the same people when they come again. Of those it is not
+        known any more which are subagents.
+        """
         with self._transaction() as transaction:
             rows = transaction.rows(_SHARED, team, user, now())
         found: dict[str, SharedSession] = {}
@@ -244,7 +248,7 @@ GROUP BY 1, 2, 3 ORDER BY lower(u.name), 1, 3
 
 _SHARED: Final = """
 SELECT o.session_id, o.visibility, coalesce(u.name, r.reader) FROM turnlog.session_owners o
-JOIN turnlog.sessions s ON s.team_key = o.team_key AND s.key = o.session_key
+LEFT JOIN turnlog.sessions s ON s.team_key = o.team_key AND s.key = o.session_key
 LEFT JOIN turnlog.session_readers r ON r.team_key = o.team_key AND r.session_id = o.session_id
 LEFT JOIN turnlog.users u ON u.id = r.reader
 LEFT JOIN turnlog.secrets k ON k.team_key = o.team_key AND r.reader = 'link:' || k.id
