@@ -28,7 +28,7 @@ SOURCES := $(shell find src/turnlog -name '*.py')
 WEB_SOURCES := $(shell find web -type f -not -path '*/node_modules/*' -not -path 'web/dist/*' 2>/dev/null)
 
 .PHONY: help serve setup test lint types layers webcheck pytest units pages format lock web browser wheel bench rig \
-	clean prices schema promises docs man pictures sbom
+	clean prices schema promises states docs man pictures sbom
 
 help: ## Say what can be made
 	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 18
@@ -103,6 +103,9 @@ schema: .build/venv ## Generate the page's types from the server's responses
 
 promises: .build/tools ## Write what the tests hold stable (docs/reference/stability.md)
 	cd tests && ../$(BIN)/python -m support.stable
+
+states: .build/tools ## Write what readers remember between two syncs (CONTRIBUTING.md)
+	cd tests && ../$(BIN)/python -m support.fold_states
 
 wheel: .build/venv $(STATIC) man ## Build sdist and wheel into dist/
 	rm -rf dist
