@@ -225,8 +225,10 @@ def test_a_database_is_written_into_no_home(tmp_path: Path, monkeypatch: pytest.
     assert said.exit_code == 1
     assert "--to" in said.output
     assert not (tmp_path / "user").exists()
-    assert call(*command, "--to", str(tmp_path / "pulled")).exit_code == 0
-    assert [*(tmp_path / "pulled").rglob("kilo.db")]
+    said = call(*command, "--to", str(tmp_path / "pulled"))
+    (written,) = (tmp_path / "pulled").rglob("kilo.db")
+    assert (said.exit_code, said.stderr) == (0, f"Read it: turnlog import {written}\n")
+    assert call("import", str(written), "--store", str(tmp_path / "turnlog.db")).exit_code == 0
 
 
 def _sends(packed: bytes) -> Callable[[HubClient, str], bytes]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import shlex
 import sys
 import time
 from collections import Counter
@@ -355,7 +356,7 @@ def pull(session_id: str | None, is_all: bool, folder: Path | None, store_path: 
     """Write a session's log files from the hub on this machine, byte for byte, so that its agent goes on here.
 
     The project must be pushed at the level `full`. A database of an agent is written only below a folder that is named
-    with --to: agents may not start with one that they have not made themselves. Files of which the hub has not every
+    with --to: agents may not start with one that they have not made themselves; `turnlog import` reads it. Files of which the hub has not every
     byte are named and not written; if there is no other, the command fails (exit code 3). An existing file is left as
     it is; if its content differs, the command fails (exit code 4).
     """
@@ -448,6 +449,8 @@ def _pull(client: HubClient, session_id: str, folder: Path | None, *, is_apart: 
         folder /= folder_of(session_id)
     for path, size in logs.write(folder):
         click.echo(f"{plain(str(path))}  {formatting.size(size)}")
+    for path in logs.databases(folder):
+        click.echo(f"Read it: turnlog import {plain(shlex.quote(str(path)))}", err=True)
     for reason in dict.fromkeys(each.reason for each in logs.missing):
         names = [one_line(each.path) for each in logs.missing if each.reason == reason]
         more = f" and {formatting.plural(len(names) - _NAMED, 'more file')}" if len(names) > _NAMED else ""

@@ -169,8 +169,12 @@ class PulledLogs:
         for path in self._databases:
             raise StoreError(
                 f"{agent.display_name} may not start with a database that turnlog has written ({path}): name a folder"
-                " for it with --to, from which turnlog reads it"
+                " for it with --to, and read it with `turnlog import`"
             )
+
+    def databases(self, to: Path) -> list[Path]:
+        """The databases that `write` writes below a folder."""
+        return [to.absolute() / path for path in self._databases]
 
     def _move_below(self, home: Path) -> Path:
         """Of programs with the same files, each looks only into homes that are called like its own."""
