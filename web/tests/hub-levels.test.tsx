@@ -1,9 +1,10 @@
 // @vitest-environment happy-dom
 
-import { cleanup, screen } from "@testing-library/react";
+import { cleanup, fireEvent, screen } from "@testing-library/react";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Message, SessionItem } from "@/api/types";
 import { LevelLabel, type UploadLevel } from "@/hub/level";
+import { ShareButton } from "@/hub/share-button";
 import { MessageView } from "@/session/message/message-view";
 import { ResumeMenu } from "@/session/page/continue-menu";
 import { answerWith, renderAt, renderInSession } from "./render";
@@ -77,5 +78,20 @@ describe("a session of a hub", () => {
     renderAt("/", <ResumeMenu session={item({ upload_level: "redacted" })} />);
     expect(await screen.findByText(/it came at the upload level redacted/)).toBeDefined();
     expect(screen.queryByText(/turnlog hub pull/)).toBeNull();
+  });
+
+  it.each([
+    ["metrics", "only its numbers are seen"],
+    ["redacted", "Secrets that were recognised were taken out"],
+    ["full", "its secrets are seen, too"],
+  ] as const)("of level %s says beside the choice of readers what they see", async (level, words) => {
+    answerWith({
+      ...HUB,
+      "GET /hub/v1/sessions/": { json: { visibility: "private", people: [], links: [] } },
+      "GET /hub/v1/members": { json: { items: [] } },
+    });
+    renderAt("/", <ShareButton session={item({ upload_level: level })} />);
+    fireEvent.click(await screen.findByRole("button", { name: /Only me/ }));
+    expect(screen.getByRole("dialog").textContent).toContain(words);
   });
 });

@@ -355,10 +355,10 @@ def disconnect(store_path: Path) -> None:
 def pull(session_id: str | None, is_all: bool, folder: Path | None, store_path: Path) -> None:
     """Write a session's log files from the hub on this machine, byte for byte, so that its agent goes on here.
 
-    The project must be pushed at the level `full`. A database of an agent is written only below a folder that is named
-    with --to: agents may not start with one that they have not made themselves; `turnlog import` reads it. Files of which the hub has not every
-    byte are named and not written; if there is no other, the command fails (exit code 3). An existing file is left as
-    it is; if its content differs, the command fails (exit code 4).
+    The project must be pushed at the level `full`. A database of an agent is written only below a folder that is
+    named with --to: agents may not start with one that they have not made themselves; `turnlog import` reads it.
+    Files of which the hub has not every byte are named and not written; if there is no other, the command fails
+    (exit code 3). An existing file is left as it is; if its content differs, the command fails (exit code 4).
     """
     from turnlog.hub.machine.client import HubClient
     from turnlog.hub.machine.state import MachineState

@@ -10,6 +10,7 @@ import { FormDialog } from "@/design/form-dialog";
 import { Icon } from "@/design/icon";
 import { describeFailure } from "@/design/problem";
 import { formatExact } from "@/format/time";
+import type { UploadLevel } from "./level";
 import { linksPath, MEMBERS, sharingPath } from "./paths";
 import type { Member, NewLink, SessionSharing, SharingBody } from "./schema";
 import { useHubChange, useIsHub, useIsOwn, useMe } from "./use-hub";
@@ -20,6 +21,13 @@ export const SHOWN_TO: Record<SessionSharing["visibility"], string> = {
   people: "Some people",
   team: "The team",
   link: "With a link",
+};
+
+/** What whoever reads a session sees of it, by its upload level. */
+const READERS_SEE: Record<UploadLevel, string> = {
+  metrics: "Its words are not on this hub: only its numbers are seen.",
+  redacted: "Secrets that were recognised were taken out before it was sent.",
+  full: "It was sent in full: its secrets are seen, too.",
 };
 
 export function ShareButton({ session }: { session: SessionItem }) {
@@ -113,6 +121,7 @@ function ShareDialog({ session, sharing, onClose }: ShareDialogProps) {
       {visibility !== "link" && sharing.links.length > 0 && (
         <p className="form-text">Its links end with this.</p>
       )}
+      {session.upload_level && <p className="form-text">{READERS_SEE[session.upload_level]}</p>}
       <p className="form-text">
         Subagents are shown with it. Who reads it is noted, and shown to you under Team, Audit log.
       </p>
