@@ -265,6 +265,16 @@ def test_a_state_that_no_result_brought_survives_another_reading(state: ToolStat
         assert joined[0].state is state
 
 
+def test_what_the_model_wrote_holds_against_json_that_a_program_made_of_it() -> None:
+    """A call has one input, whichever reading comes first."""
+    made = ToolCallPart(id="m.c1", tool_call_id="c", tool_name="run", input=msgspec.Raw(b"{}"))
+    wrote = ToolCallPart(id="m.1", tool_call_id="c", tool_name="run", input_text='{"broken')
+    for first, then in ((made, wrote), (wrote, made)):
+        [call] = merge_parts((first,), (then,))
+        assert isinstance(call, ToolCallPart)
+        assert (call.id, call.input, call.input_text) == ("m.1", msgspec.UNSET, '{"broken')
+
+
 def test_results_are_in_the_order_in_which_they_arrived() -> None:
     late = ToolResult(id="a", status="success", completed_at=START + timedelta(minutes=2))
     early = ToolResult(id="b", status="error", completed_at=START)

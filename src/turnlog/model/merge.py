@@ -303,6 +303,9 @@ def join_texts(one: TextPart | ReasoningPart, other: TextPart | ReasoningPart) -
 
 def _join_calls(one: ToolCallPart, other: ToolCallPart) -> ToolCallPart:
     joined = ToolCallPart(**_join_fields(one, other, skip=frozenset({"results", "state"})))
+    if joined.input_text is not None:
+        # The model wrote no JSON: what another reading has is what the program made of it.
+        joined = msgspec.structs.replace(joined, input=msgspec.UNSET)
     declared = max(_declared(one), _declared(other), key=_STATE_RANK.__getitem__)
     joined = msgspec.structs.replace(joined, state=declared)
     return add_results(joined, (*one.results, *other.results))

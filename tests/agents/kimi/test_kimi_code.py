@@ -345,6 +345,73 @@ def test_a_call_that_the_user_refused_is_denied() -> None:
     assert calls(found)["c1"].results[0].status == "denied"
 
 
+def appended(at: int, *written: tuple[str, str, str]) -> dict[str, Any]:
+    """The second copy of an answer: its calls as the model wrote them."""
+    calls = [{"type": "function", "id": call, "name": name, "arguments": text} for call, name, text in written]
+    message = {"role": "assistant", "content": [{"type": "text", "text": "Both"}], "toolCalls": calls}
+    return {"message": {"message": message, "meta": {}}, "type": "agent.message.appended", "time": at, "kind": "event"}
+
+
+BROKEN = '{"command": "echo hi", "broken'
+
+PARALLEL = (
+    prompt(1, "Go"),
+    event("step.begin", 2, uuid="u1"),
+    event("content.part", 3, stepUuid="u1", part={"type": "text", "text": "Both"}),
+    event("tool.call", 4, stepUuid="u1", toolCallId="b2", name="no_such_tool", args={"x": 1}),
+    event("tool.call", 5, stepUuid="u1", toolCallId="b1", name="Read", args={"path": "a"}),
+    event("tool.result", 6, toolCallId="b2", result={"output": "no tool", "isError": True}),
+    event("tool.result", 7, toolCallId="b1", result={"output": "text"}),
+    event("step.end", 8, uuid="u1", usage={"inputOther": 5, "output": 6}),
+    event("step.begin", 9, uuid="u2"),
+    event("tool.call", 10, stepUuid="u2", toolCallId="c1", name="Bash", args={}),
+    event("tool.result", 11, toolCallId="c1", result={"output": "Invalid args", "isError": True}),
+    event("tool.call", 12, stepUuid="u2", toolCallId="c2", name="TaskList", args={}),
+    event("step.end", 13, uuid="u2"),
+)
+"""Two steps as 2.1.0 logs them: a call of an unknown tool begins before one that was written before it."""
+
+COPIES = (
+    appended(14, ("b1", "Read", '{"path": "a"}'), ("b2", "no_such_tool", '{"x": 1}')),
+    appended(14, ("c1", "Bash", BROKEN), ("c2", "TaskList", "")),
+    {"type": "turn.ended", "reason": "completed", "time": 15},
+)
+
+
+def test_calls_are_in_the_order_of_the_model_with_the_arguments_that_it_wrote() -> None:
+    found = fold(*PARALLEL, *COPIES)
+    first, second = answers(found)
+    assert [(part.id, getattr(part, "tool_call_id", "")) for part in first.parts] == [
+        ("u1.0", ""),
+        ("u1.1", "b1"),
+        ("u1.2", "b2"),
+    ]
+    assert [call.input_value() for call in calls(found).values()] == [{"path": "a"}, {"x": 1}, BROKEN, {}]
+    assert [call.output_text for call in calls(found).values()] == ["text", "no tool", "Invalid args", ""]
+    assert [call.state.value for call in calls(found).values()][2] == "output-error"
+    assert (first.usage and first.usage.output, second.usage) == (6, None)
+    assert found.counts.duplicates == 2
+
+
+def test_calls_of_a_turn_that_was_killed_are_in_the_order_in_which_they_began() -> None:
+    assert [call.input_value() for call in calls(fold(*PARALLEL)).values()] == [{"x": 1}, {"path": "a"}, {}, {}]
+    # The copies of the next turn are of other steps.
+    later = (
+        prompt(20, "On"),
+        event("step.begin", 21, uuid="u3"),
+        event("tool.call", 22, stepUuid="u3", toolCallId="d1", name="Bash", args={}),
+        appended(23, ("d1", "Bash", BROKEN)),
+    )
+    assert [call.input_value() for call in calls(fold(*PARALLEL, *later)).values()][-2:] == [{}, BROKEN]
+
+
+@pytest.mark.parametrize("copy", [7, "text", [], {"message": 7}, {"message": {"toolCalls": [7, {"id": "other"}]}}])
+def test_a_damaged_copy_changes_no_call(copy: object) -> None:
+    damaged = {"message": copy, "type": "agent.message.appended", "time": 14}
+    found = calls(fold(*PARALLEL, damaged, *COPIES[:1]))
+    assert [call.input_value() for call in found.values()] == [{"path": "a"}, {"x": 1}, {}, {}]
+
+
 def test_a_request_that_is_sent_again_leaves_its_error() -> None:
     """As 2.1.0 logs a provider that asks for patience."""
     failed = {"type": "turn.step.retrying", "errorName": "APIProviderRateLimitError", "statusCode": 429, "time": 2}

@@ -79,7 +79,7 @@ class KimiCode(Agent):
     name = KIMI_CODE
     display_name = "Kimi Code"
     colour = Colour(light="#1f5dc2", dark="#6bc3f4")
-    parser_version = 5
+    parser_version = 6
     homes = BUILT_IN[KIMI_CODE].homes
     log_folders = ("sessions",)
     command = _COMMAND
@@ -125,7 +125,7 @@ class KimiCli(Agent):
     name = KIMI_CLI
     display_name = "Kimi CLI"
     colour = Colour(light="#425f85", dark="#9fcfce")
-    parser_version = 3
+    parser_version = 4
     homes = BUILT_IN[KIMI_CLI].homes
     log_folders = ("sessions",)
     turn_markers: Mapping[str, TurnMarker] = _CLI_MARKERS

@@ -1,7 +1,8 @@
 """The fold of one Kimi Code log: a line for each event of an agent, appended and never changed.
 
 The program keeps three copies of the tokens of a call, and two of each message. Tokens are those of `step.end` and
-`usage.record`, joined to one call; the second copy of messages counts as duplicates.
+`usage.record`, joined to one call; the second copy of messages counts as duplicates. Only it has the calls of an answer
+as the model wrote them.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from turnlog.agents.decoding import list_of, object_of, value_of
 from turnlog.agents.kimi import KIMI_CODE
 from turnlog.agents.kimi.contents import time_of, usage_of
 from turnlog.agents.kimi.fold_context import KimiContext, KimiState, decode_state, encode_state
-from turnlog.agents.kimi.messages import read_loop_event, read_message
+from turnlog.agents.kimi.messages import read_appended, read_loop_event, read_message
 from turnlog.agents.kimi.records import LINES, RECORD_KINDS, KimiRecord, KimiRecordOutcome
 from turnlog.agents.kimi.sidecars import folder_of
 from turnlog.agents.line_fold import LineFold
@@ -285,6 +286,7 @@ def _read_retry(context: KimiContext, record: KimiRecord) -> None:
 
 def _read_turn_end(context: KimiContext, record: KimiRecord) -> None:
     context.state.cancelled = False
+    context.state.told.clear()
     context.add_run_metadata(record.type)
     if record.error is None or record.reason != "failed":
         return
@@ -302,10 +304,6 @@ def _read_turn_end(context: KimiContext, record: KimiRecord) -> None:
         )
     # The record is the end of the turn, and counts once.
     context.changes.counts = counts
-
-
-def _read_duplicate(context: KimiContext, record: KimiRecord) -> None:
-    context.changes.counts.duplicates += 1
 
 
 def _read_run_metadata(context: KimiContext, record: KimiRecord) -> None:
@@ -327,6 +325,6 @@ _READERS: dict[KimiRecordOutcome, Callable[[KimiContext, KimiRecord], None]] = {
     KimiRecordOutcome.CANCEL: _read_cancel,
     KimiRecordOutcome.RETRY: _read_retry,
     KimiRecordOutcome.TURN_END: _read_turn_end,
-    KimiRecordOutcome.DUPLICATE: _read_duplicate,
+    KimiRecordOutcome.DUPLICATE: read_appended,
     KimiRecordOutcome.RUN_METADATA: _read_run_metadata,
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 from zlib import crc32
@@ -21,6 +22,9 @@ from turnlog.model.session import title_from
 MOST_PROMPTS = 256
 """How many prompts an undo can take back."""
 
+_MOST_TOLD = 256
+"""Of how many steps of a turn the calls are remembered until its end."""
+
 
 class Step(msgspec.Struct):
     """The newest model call, whose pieces are separate records."""
@@ -34,6 +38,25 @@ class Step(msgspec.Struct):
     usage: KimiTokenUsage | None = None
     counted: bool = False
     """A `usage.record` was found to be of this call."""
+
+
+class ToldCall(msgspec.Struct, array_like=True):
+    """A call as its step tells it."""
+
+    number: int
+    """Of its part."""
+    tool: str
+    is_empty: bool
+    """Its input is an empty object, as it also is where the model's arguments are no JSON."""
+
+
+class ToldStep(msgspec.Struct, array_like=True):
+    """A step with calls."""
+
+    message: str
+    position: int
+    number: int
+    calls: dict[str, ToldCall]
 
 
 class KimiState(msgspec.Struct):
@@ -55,6 +78,8 @@ class KimiState(msgspec.Struct):
     """Time and tokens of the newest `usage.record`, which has no id."""
     calls: dict[str, OpenCall] = {}
     """Calls without a result."""
+    told: list[ToldStep] = []
+    """The newest steps whose second copy, which has their calls as the model wrote them, is still to come."""
     requests: dict[str, str] = {}
     """Requests of Kimi CLI for a permission -> their calls."""
     decisions: dict[str, str] = {}
@@ -169,7 +194,24 @@ class KimiContext(LogContext):
         self._add(message, self.position, self.state.leaf, step=step)
         self.state.leaf = message.id
 
-    def add_piece(self, step: Step, **fields: Any) -> None:
+    def tell_call(self, step: Step, call_id: str, call: ToldCall) -> None:
+        """Remember a call of the newest step."""
+        told = self.state.told
+        if not told or told[-1].message != step.message:
+            del told[: 1 - _MOST_TOLD]
+            told.append(ToldStep(step.message, step.position, step.number, {}))
+        told[-1].calls[call_id] = call
+
+    def take_told(self, call_ids: Collection[str]) -> ToldStep | None:
+        """The first remembered step with one of these calls. It is forgotten, and so are those before it."""
+        told = self.state.told
+        for index, step in enumerate(told):
+            if not step.calls.keys().isdisjoint(call_ids):
+                del told[: index + 1]
+                return step
+        return None
+
+    def add_piece(self, step: Step | ToldStep, **fields: Any) -> None:
         """Add what this record says of a model call whose message began earlier."""
         message = Message(id=step.message, role="assistant", **fields)
         self._add(message, step.position, None, step=step.number)

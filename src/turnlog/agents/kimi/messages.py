@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import UNSET, Raw, UnsetType
 
-from turnlog.agents.decoding import clean_json
+from turnlog.agents.decoding import clean_json, value_of
 from turnlog.agents.kimi.contents import (
     STOP_REASONS,
     TOOL_KINDS,
@@ -17,8 +17,9 @@ from turnlog.agents.kimi.contents import (
     result_of,
     usage_of,
 )
-from turnlog.agents.kimi.fold_context import MOST_PROMPTS, KimiContext, Step
+from turnlog.agents.kimi.fold_context import MOST_PROMPTS, KimiContext, Step, ToldCall
 from turnlog.agents.kimi.records import (
+    APPENDED,
     EVENTS,
     INPUT_ORIGINS,
     MESSAGES,
@@ -30,6 +31,8 @@ from turnlog.agents.kimi.records import (
 )
 from turnlog.agents.open_calls import abort_calls, open_call
 from turnlog.model import Message, Origin, Part, ResultStatus, TextPart, ToolCallPart, ToolKind
+from turnlog.model.lenient_json import parse_json
+from turnlog.model.merge import copy_part_id
 
 TURN_ORIGINS = frozenset({Origin.PROMPT, Origin.SUBAGENT_PROMPT, Origin.COMMAND, Origin.SHELL})
 """Origins that begin a turn."""
@@ -224,7 +227,9 @@ def _read_call(context: KimiContext, event: LoopEvent) -> bool:
     step = _step_of(context, event.step_uuid)
     if step is None:
         return False
-    name, part_id = event.name or "", f"{step.message}.{step.parts}"
+    # Calls come in the order in which they begin. The second copy of the message has them as the model wrote them, and
+    # so their numbers.
+    name, number, part_id = event.name or "", step.parts, copy_part_id(step.message, step.parts)
     call_id = event.tool_call_id or part_id
     step.parts += 1
     part = ToolCallPart(
@@ -237,8 +242,49 @@ def _read_call(context: KimiContext, event: LoopEvent) -> bool:
         metadata=context.metadata_of(event.others or {}),
     )
     context.state.calls[call_id] = open_call(part, step.message)
+    is_empty = isinstance(part.input, Raw) and value_of(part.input) == {}
+    context.tell_call(step, call_id, ToldCall(number, name, is_empty))
     context.add_piece(step, parts=(part,))
     return True
+
+
+def read_appended(context: KimiContext, record: KimiRecord) -> None:
+    """Read of the second copy of an answer what only it has: the order of its calls, and arguments that are no JSON."""
+    context.changes.counts.duplicates += 1
+    found = APPENDED.decode(clean_json(bytes(record.message))) if isinstance(record.message, Raw) else "no message"
+    if isinstance(found, str):
+        context.report(found, json_path="$.message")
+        return
+    for problem in found.problems:
+        context.report(problem.reason, problem.severity, f"$.message{problem.json_path or ''}")
+    message = found.record.message
+    written = {call.id: call for call in (message.tool_calls if message is not None else None) or () if call.id}
+    step = context.take_told(written) if written else None
+    if step is None:
+        return
+    known = [(call_id, step.calls[call_id]) for call_id in written if call_id in step.calls]
+    numbers = sorted(call.number for _, call in known)
+    parts = [
+        ToolCallPart(
+            id=f"{step.message}.{number}",
+            tool_call_id=call_id,
+            tool_name=call.tool,
+            input_text=_broken(written[call_id].arguments) if call.is_empty else None,
+        )
+        for number, (call_id, call) in zip(numbers, known, strict=True)
+    ]
+    context.add_piece(step, parts=tuple(parts))
+    # The record counts as a duplicate, and counts once.
+    context.changes.counts.messages -= 1
+
+
+def _broken(arguments: str | None) -> str | None:
+    """Arguments that are no JSON, in whose place the program used an empty object."""
+    try:
+        parse_json(arguments or "{}")
+    except (ValueError, RecursionError):
+        return arguments
+    return None
 
 
 def _read_result(context: KimiContext, event: LoopEvent) -> bool:

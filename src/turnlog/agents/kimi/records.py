@@ -214,6 +214,12 @@ class ContextMessage(_Wire, gc=False):
     """Metadata: the fields that are not read."""
 
 
+class AppendedMessage(_Wire, gc=False):
+    """The second copy of a message."""
+
+    message: ContextMessage | None = None
+
+
 class ToolOutcome(_Wire, gc=False):
     """What a tool returned."""
 
@@ -267,6 +273,9 @@ LINES = JsonLines(
 
 MESSAGES = JsonLines(ContextMessage, first_keys=(), plausible=lambda message: True, complete=_CompleteMessage)
 """Reads a message out of JSON."""
+
+APPENDED = JsonLines(AppendedMessage, first_keys=(), plausible=lambda message: True)
+"""Reads the second copy of a message out of JSON."""
 
 EVENTS = JsonLines(LoopEvent, first_keys=(), plausible=lambda event: True, complete=_CompleteEvent)
 """Reads a loop event out of JSON."""
