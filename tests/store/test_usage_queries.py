@@ -133,6 +133,26 @@ def test_days_say_how_long_sessions_were_active(nights: Store) -> None:
         assert {row.active_ms for row in report.rows} == {None}
 
 
+def test_days_of_which_no_log_has_two_times_have_an_unknown_active_time(tmp_path: Path) -> None:
+    """As of agents that log one time for a whole run: unknown is not none."""
+    home = tmp_path / "untimed"
+    home.mkdir()
+    log = Log(home, "one")
+    for number in range(3):
+        log.message(answer(f"m{number}", 0, Usage(input=1, output=1)))
+    read_home(tmp_path / "store.db", home)
+    with open_store(tmp_path / "store.db") as store:
+        report = store.usage(active=True)
+        assert ([row.active_ms for row in report.rows], report.active_ms) == ([None], None)
+        assert not any(sentence.startswith("Active") for sentence in report.contains)
+    for number in range(2):
+        log.message(answer(f"later{number}", 1440 + number, Usage(input=1, output=1)))
+    read_home(tmp_path / "store.db", home)
+    with open_store(tmp_path / "store.db") as store:
+        report = store.usage(active=True)
+        assert ([row.active_ms for row in report.rows], report.active_ms) == ([None, 60_000], 60_000)
+
+
 def test_the_hour_that_comes_twice_is_two_hours(tmp_path: Path) -> None:
     home = tmp_path / "autumn"
     home.mkdir()

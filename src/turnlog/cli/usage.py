@@ -177,7 +177,7 @@ def _write_report(report: UsageReport, shown: Mapping[str, str]) -> None:
         *((Column("Reported", right=True),) if has_reported else ()),
     )
     rows = list(_lines(report, shown))
-    active = _active(report, report.active_ms)
+    active = _active(report, formatting.duration(report.active_ms))
     totals = report.totals
     if report.by in _SESSIONS:
         # An agent counts on through a session, and a fork begins with what its origin had: rows are no parts of a sum.
@@ -206,23 +206,21 @@ def _lines(report: UsageReport, shown: Mapping[str, str]) -> Iterator[tuple[str,
         yield (
             *name,
             *([""] if report.then_by else []),
-            *_active(report, row.active_ms),
+            *_active(report, formatting.duration(row.active_ms)),
             *_cells(row.totals, has_reported),
         )
         for part in row.parts:
             yield (
                 *[""] * len(name),
                 _part_name(report, part, labels),
-                *_active(report, None),
+                *_active(report, ""),
                 *_cells(part.totals, has_reported),
             )
 
 
-def _active(report: UsageReport, milliseconds: int | None) -> tuple[str, ...]:
-    """The cell of active time, where a report has it; empty for a part of a row."""
-    if report.active_ms is None:
-        return ()
-    return ("" if milliseconds is None else formatting.duration(milliseconds),)
+def _active(report: UsageReport, duration: str) -> tuple[str, ...]:
+    """The cell of active time, where a report has it."""
+    return () if report.active_ms is None else (duration,)
 
 
 def _part_name(report: UsageReport, part: UsagePart, labels: Mapping[str | None, str]) -> str:

@@ -118,7 +118,8 @@ class UsageRow:
     block: UsageBlock | None = None
     active_ms: int | None = None
     """Of a day, week or month: milliseconds between the messages of sessions, without gaps of more than ten minutes.
-    What ran at the same time adds up; subagents are left out. None for other rows, and with a filter by model."""
+    What ran at the same time adds up; subagents are left out. None where no log has two times, for other rows, and with
+    a filter by model."""
 
 
 @dataclass(frozen=True)
@@ -154,7 +155,7 @@ class UsageReport:
     budgets: tuple[UsageBudget, ...] = ()
     """Those that the user has set."""
     active_ms: int | None = None
-    """The sum of the rows'; None if no row has it."""
+    """The sum of the rows' that are known; None if there are rows and none is."""
 
 
 @dataclass(frozen=True)
@@ -191,13 +192,18 @@ class ModelSummary:
 
 
 def with_activity(report: UsageReport, days: Mapping[date, int]) -> UsageReport:
-    """The report with the active time of its days, weeks or months; one without a call of a model has no row."""
+    """The report with the active time of its days, weeks or months; one without a call of a model has no row.
+
+    No session was active for no time: of a period that no session's times say it for, it is unknown.
+    """
     active: Counter[str] = Counter()
     for day, milliseconds in days.items():
         active[DATE_PERIODS[report.by](day)] += milliseconds
-    rows = tuple(replace(row, active_ms=active[row.name]) if row.name is not None else row for row in report.rows)
-    total = sum(row.active_ms or 0 for row in rows)
-    return replace(report, rows=rows, active_ms=total, contains=(*report.contains, _ACTIVE))
+    rows = tuple(replace(row, active_ms=active.get(row.name or "")) for row in report.rows)
+    known = [row.active_ms for row in rows if row.active_ms is not None]
+    if rows and not known:
+        return report
+    return replace(report, rows=rows, active_ms=sum(known), contains=(*report.contains, _ACTIVE))
 
 
 _ACTIVE: Final = (

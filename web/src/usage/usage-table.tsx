@@ -114,7 +114,7 @@ export function UsageTable({ report, rows, measure, filters }: UsageTableProps) 
                         filters={row.name === null ? filters : { ...filters, ...narrowed(by, row.name) }}
                       />
                     </th>
-                    <Active report={report} milliseconds={null} />
+                    <Active report={report} />
                     <Figures totals={part.totals} columns={columns} hasReported={hasReported} />
                   </tr>
                 ))}
@@ -183,10 +183,11 @@ function Figures({ totals, columns, hasReported }: FiguresProps) {
 
 const REPORTED = "As agents reported it, as far as they did; it is not in the cost";
 
-/** How long sessions were active in a period; nothing where a row is none. */
-function Active({ report, milliseconds }: { report: UsageReport; milliseconds: number | null }) {
+/** How long sessions were active in a period, null if that is unknown; nothing where a row is none. */
+function Active({ report, milliseconds }: { report: UsageReport; milliseconds?: number | null }) {
   if (report.active_ms === null) return null;
-  return <td title={ACTIVE}>{milliseconds !== null && formatDuration(milliseconds)}</td>;
+  if (milliseconds === null) return <td className="unknown">{UNKNOWN}</td>;
+  return <td title={ACTIVE}>{milliseconds !== undefined && formatDuration(milliseconds)}</td>;
 }
 
 const ACTIVE =
