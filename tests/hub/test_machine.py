@@ -27,7 +27,7 @@ from turnlog.hub.machine.pulling import PulledLogs
 from turnlog.hub.machine.pusher import PushReport, StorePusher
 from turnlog.hub.machine.state import MachineState
 from turnlog.model import TextPart
-from turnlog.redact import Redactor
+from turnlog.redact import KnownValues, Redactor
 from turnlog.store import open_store
 from turnlog.store.base import SessionFilter
 from turnlog.store.feed.copies import MessagesNeededError
@@ -260,6 +260,23 @@ def test_names_of_models_and_tools_leave_without_secrets(
     assert len({name for name in models if name != "claude-sonnet-4-5"}) >= 2
     assert tools
     assert not any(SECRET[:-1] in name for name in (*models, *tools))
+
+
+def test_a_name_with_a_secret_is_another_for_another_person() -> None:
+    """Without their key nobody finds which of some guesses it was; on each machine of a person it is the same name."""
+
+    def models_of(key: HiddenIds) -> list[Row]:
+        rows: dict[str, list[Row]] = {"models": [(1, SECRET), (2, f"{SECRET[:-1]}z"), (3, "claude-sonnet-4-5")]}
+        batch = FeedBatch(FeedPosition(), FeedPosition(1), has_more=False, rows=rows)
+        cleaner = redacting.Redacting(lambda sha256: b"", lambda digests: set(), KnownValues(), key)
+        return cleaner.redact(batch, {}).rows["models"]
+
+    found = models_of(HiddenIds.of_person("core", "ana"))
+    assert found == models_of(HiddenIds.of_person("core", "ana"))
+    other = models_of(HiddenIds.of_person("core", "ben"))
+    assert len({name for _, name in (*found[:2], *other[:2])}) == 4
+    assert found[2] == other[2] == (3, "claude-sonnet-4-5")
+    assert SECRET[:-1] not in str((found, other))
 
 
 def test_every_column_that_leaves_is_an_id_a_number_or_cleaned() -> None:

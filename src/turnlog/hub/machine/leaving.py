@@ -120,7 +120,7 @@ class Sieve:
         rows: dict[str, list[Row]] = {}
         names = {table: dict(known) for table, known in batch.names.items()}
         bodies: dict[int, bytes] = {}
-        redacting = Redacting(self._load_blob, self._clean_of, self._known)
+        redacting = Redacting(self._load_blob, self._clean_of, self._known, self._names)
         # A title may repeat what only a message of another batch shows to be a secret.
         new = {key for key, level in levels.items() if level == "redacted"} - self._learned
         redacting.learn(self._bodies_of(new))

@@ -22,6 +22,7 @@ from turnlog.model import BlobRef, FilePart, Message, Part, TextPart, ToolCallPa
 from turnlog.redact import KnownValues, Redactor, mask_cut_text, mask_text
 from turnlog.store import bodies, zstd
 from turnlog.store.bodies import ExternalContent
+from turnlog.store.feed.hidden_ids import HiddenIds
 from turnlog.store.feed.values import IDENTITY, TABLES, FeedBatch, Row
 from turnlog.store.packed_columns import unpack_data
 
@@ -67,6 +68,9 @@ _CUT: Final = frozenset({"text_preview"})
 """Texts that may end in the middle of a secret."""
 
 
+_SHORT: Final = 8
+"""Digits of a hash that tell names apart."""
+
 _AT_ONCE: Final = 200
 """Bodies that are looked at together."""
 
@@ -95,6 +99,7 @@ class Redacting:
         load_blob: Callable[[str], bytes],
         clean_of: Callable[[Collection[bytes]], set[bytes]],
         known: KnownValues,
+        names: HiddenIds,
     ) -> None:
         """Keep what it needs.
 
@@ -102,6 +107,7 @@ class Redacting:
             load_blob: The bytes of a large content, by its SHA-256.
             clean_of: Which of these digests are of messages that are known to have no secrets by themselves.
             known: Secrets of these sessions, which are masked wherever they stand alone; more are added.
+            names: Tells apart names that differ only in their secrets, the same on all machines of a person.
         """
         self._load_blob = load_blob
         self._clean_of = clean_of
@@ -111,6 +117,7 @@ class Redacting:
         """Digests of messages in which secrets were found."""
         self._known = known
         self._redactor = Redactor(known)
+        self._hidden = names
         self._names: dict[str, str] = {}
         self.contents: dict[str, bytes] = {}
         """SHA-256 -> large contents that were cleaned."""
@@ -206,8 +213,7 @@ class Redacting:
     def _name(self, name: str) -> str:
         if name not in self._names:
             masked = self._text(name)
-            digest = blake2b(name.encode(errors="replace"), digest_size=4).hexdigest()
-            self._names[name] = name if masked == name else f"{masked}~{digest}"
+            self._names[name] = name if masked == name else f"{masked}~{self._hidden.hash(name)[:_SHORT]}"
         return self._names[name]
 
     def _cut_text(self, text: str) -> str:
