@@ -219,6 +219,29 @@ def test_a_turn_that_runs_has_its_calls_and_no_end() -> None:
     assert kinds == ["turn_started"]
 
 
+@pytest.mark.parametrize("answer", [0, 1, 2])
+@pytest.mark.parametrize("further", [0, 1])
+def test_an_answer_is_there_though_the_program_was_killed_before_it_showed_it(
+    answer: int, further: int, tmp_path: Path
+) -> None:
+    """The journal ends with the answer, or with what the program thinks of it."""
+    home = tmp_path / "home"
+    shutil.copytree(DATA / "3.0.2/running", home)
+    [journal] = home.rglob("journal/*.jsonl")
+    lines = journal.read_bytes().splitlines(keepends=True)
+    ends = [number for number, line in enumerate(lines, 1) if b'"completion_succeeded"' in line and is_result(line)]
+    journal.write_bytes(b"".join(lines[: ends[answer] + further]))
+    found = gather(*(fold_bytes(AGENT, source, log_of(source)) for source in AGENT.discover([home])))
+    assert [list(blocks(message)) for message in answers(found)] == wanted(script("main")[: answer + 1])
+    assert all(message.usage is not None for message in answers(found))
+    whole = answers(recorded("3.0.2/running"))
+    assert [message.id for message in answers(found)] == [message.id for message in whole[: answer + 1]]
+
+
+def is_result(line: bytes) -> bool:
+    return json.loads(line)["type"] == "action_result"
+
+
 def test_results_are_what_the_next_request_sent() -> None:
     """R-C8: in their order, each with its exit code."""
     sent = {

@@ -30,6 +30,9 @@ _FOLDERS = ("", "journal", "chunks", "generations")
 _LONGEST = 200
 """Characters of a name that are shown: a damaged file may name another of any length."""
 
+_ANSWERS = "agent"
+"""The purpose of calls of the model whose answers are shown."""
+
 _ATTEMPTS = 3
 """How often a folder is read whose generation changes meanwhile."""
 
@@ -131,6 +134,7 @@ def parse_session(files: dict[str, bytes], folder: Path) -> VibeSession:
     journal = _Journal([object_of(entry) for entry in shown], state, sequence if isinstance(sequence, int) else 0)
     for record in _records(files):
         journal.read(record)
+    journal.show_answers()
     return VibeSession(
         name=folder.name,
         entries=journal.entries,
@@ -218,6 +222,8 @@ class _Journal:
         """Action of a call of the model -> its purpose and its turn."""
         self._results: dict[str, Json] = {}
         self._times: dict[str, object] = {}
+        self._shown = {text_of(entry.get("id")) for entry in shown}
+        """Ids of all entries that are there or were."""
 
     def read(self, record: Json) -> None:
         payload, kind = object_of(record.get("payload")), record.get("type")
@@ -231,9 +237,12 @@ class _Journal:
             ended = text_of(object_of(given.get("command")).get("action_id"))
             if ended is not None:
                 self._times[ended] = object_of(given.get("determinism")).get("time_unix_ms")
-        elif kind == "projection_delta" and _number(record.get("sequence")) > self._sequence:
-            for change in list_of(payload.get("delta")):
-                self._apply(object_of(change))
+        elif kind == "projection_delta":
+            for change in map(object_of, list_of(payload.get("delta"))):
+                entries = (change.get("entry"), *list_of(change.get("entries")))
+                self._shown |= {text_of(object_of(entry).get("id")) for entry in entries}
+                if _number(record.get("sequence")) > self._sequence:
+                    self._apply(change)
 
     def finished(self) -> list[Completion]:
         return [
@@ -241,6 +250,15 @@ class _Journal:
             for action, requested in self._requested.items()
             if action in self._results
         ]
+
+    def show_answers(self) -> None:
+        """Add the entries of answers that came before the program was killed, and were never shown."""
+        shown = " ".join(filter(None, self._shown))
+        for completion in self.finished():
+            if completion.purpose == _ANSWERS and completion.action not in shown:
+                of_turn = [at for at, entry in enumerate(self.entries) if entry.get("turnId") == completion.turn]
+                place = of_turn[-1] + 1 if of_turn else len(self.entries)
+                self.entries[place:place] = _entries_of(completion)
 
     def _read_intent(self, action: str, request: Json) -> None:
         call = text_of(request.get("call_id"))
@@ -264,6 +282,18 @@ class _Journal:
                 self.state = object_of(change.get("state"))
             case _:
                 pass
+
+
+def _entries_of(completion: Completion) -> Iterator[Json]:
+    """Thoughts and text of an answer, as the program shows them."""
+    facts = {"turnId": completion.turn, "createdAt": completion.at}
+    parts = [object_of(part) for part in list_of(completion.result.get("parts"))]
+    for number, thought in enumerate(part for part in parts if part.get("type") == "reasoning"):
+        name = f"reasoning-{completion.action}-{number}"
+        yield {"type": "reasoning", "id": name, "text": texts_of(thought.get("content")), **facts}
+    text = [part for part in parts if part.get("type") == "text"]
+    if text:
+        yield {"type": "message", "role": "assistant", "id": f"assistant-{completion.action}", "content": text, **facts}
 
 
 def _number(value: object) -> int:
