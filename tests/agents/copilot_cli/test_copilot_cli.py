@@ -503,6 +503,25 @@ def test_an_answer_that_was_cut_off_and_asked_for_again_has_its_tokens() -> None
     assert found.counts.total == len(records)
 
 
+def test_tokens_that_come_after_their_answer_are_its_own_and_count_once() -> None:
+    """No version writes them so. R-K4"""
+    usage = {"model": "m", "inputTokens": 9, "outputTokens": 4, "apiCallId": "a", "finishReason": "stop"}
+    records = (
+        record("user.message", 0, content="One"),
+        record("assistant.message", 1, content="A", apiCallId="a", model="m", outputTokens=4),
+        record("session.usage_record", 2, usage=usage),
+        record("session.usage_record", 3, usage=usage),
+        record("assistant.turn_end", 4, turnId="0"),
+        record("session.usage_record", 5, usage=usage | {"apiCallId": "b"}),
+        record("assistant.turn_end", 6, turnId="1"),
+    )
+    found = fold(*records)
+    said = {name: buckets(each.usage) for name, each in found.messages.items() if each.role == "assistant"}
+    assert said == {"e1": [9, None, None, 4, None], "e5": [9, None, None, 4, None]}
+    assert found.messages["e1"].stop_reason == "stop"
+    assert found.counts.total == len(records)
+
+
 def test_a_subagent_without_an_agent_id_is_known_by_its_call() -> None:
     """R-C10: as 0.0.4xx writes it."""
     found = fold(

@@ -16,6 +16,7 @@ from turnlog.agents.base import Source
 from turnlog.agents.copilot_cli.contents import usage_of
 from turnlog.agents.copilot_cli.fold_context import CopilotContext
 from turnlog.agents.copilot_cli.messages import (
+    add_late_usage,
     add_unanswered,
     read_answer,
     read_notification,
@@ -181,14 +182,17 @@ def _sum(one: CopilotUsage, other: CopilotUsage) -> CopilotUsage:
 
 
 def _read_usage(context: CopilotContext, data: CopilotData) -> None:
-    """Read the usage of a model call, which is written before the answer."""
+    """Read the usage of a model call, which is written before the answer; one behind its answer is its own, too."""
     usage = data.usage
     if usage is not None:
         context.state.has_usages = True
         # `apiCallId` is all that joins the record to the answer behind it.
         if usage.api_call_id is not None:
             pending = CopilotPendingUsage(usage, context.position, context.length, context.agent, context.record_id())
-            keep_newest(context.state.usages, usage.api_call_id, pending, MOST_USAGES)
+            if usage.api_call_id == context.conversation.answer_call:
+                add_late_usage(context, pending)
+            else:
+                keep_newest(context.state.usages, usage.api_call_id, pending, MOST_USAGES)
     context.add_run_metadata()
 
 

@@ -161,6 +161,21 @@ def read_answer(context: CopilotContext, data: CopilotData) -> None:
         context.add_message(message, refs=refs)
 
 
+def add_late_usage(context: CopilotContext, pending: CopilotPendingUsage) -> None:
+    """Add the tokens of the newest answer, which came before them."""
+    reason = pending.usage.finish_reason
+    message = Message(
+        id=context.conversation.answer or pending.record,
+        role="assistant",
+        usage=usage_of(pending.usage),
+        stop_reason=STOP_REASONS.get(reason or ""),
+        raw_stop_reason=reason,
+    )
+    context.extend_answer(message, ((pending.position, pending.length, None),))
+    # The record becomes an event, and counts once.
+    context.changes.counts.messages -= 1
+
+
 def add_unanswered(context: CopilotContext, call: str, pending: CopilotPendingUsage) -> None:
     """Add a model call of which the log has the tokens and no answer."""
     facts = _call_facts(context, CopilotData(api_call_id=call), pending)
