@@ -31,6 +31,14 @@ def test_unknown_numbers_are_dashes_and_sums_that_lack_calls_are_marked() -> Non
     assert formatting.money(Decimal(0), 2) == "≥ $0"
 
 
+def test_a_log_with_one_time_does_not_say_how_long_its_session_took() -> None:
+    at = datetime(2026, 11, 26, 11, 43, 55, tzinfo=UTC)
+    one = Session(id="demo:one", agent="demo", external_id="one", created_at=at, updated_at=at)
+    assert formatting.duration(formatting.span(one)) == formatting.UNKNOWN
+    two = msgspec.structs.replace(one, updated_at=at.replace(second=59))
+    assert formatting.duration(formatting.span(two)) == "4.0 s"
+
+
 def test_a_session_that_only_shares_messages_has_no_cost_and_an_empty_one_costs_nothing() -> None:
     empty = Session(id="demo:new", agent="demo", external_id="new")
     assert formatting.cost_of(empty) == "$0"

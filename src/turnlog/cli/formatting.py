@@ -136,10 +136,13 @@ def duration(milliseconds: float | None) -> str:
 
 
 def span(session: Session) -> int | None:
-    """Milliseconds from the first to the last record of a session; None without times."""
+    """Milliseconds from the first to the last record of a session; None without two times.
+
+    A log that has one time for a whole run does not say how long it took.
+    """
     if session.created_at is None or session.updated_at is None:
         return None
-    return (session.updated_at - session.created_at) // timedelta(milliseconds=1)
+    return (session.updated_at - session.created_at) // timedelta(milliseconds=1) or None
 
 
 def moment(at: datetime | None) -> str:

@@ -15,7 +15,8 @@ const ACTIVE = "Time between messages, without gaps of more than 10 minutes";
 
 /** How long it was active, and of how long from its first record to its last where that is much longer. */
 export function Duration({ session }: { session: SessionItem }) {
-  const span = spanOf(session.created_at, session.updated_at);
+  // A log that has one time for a whole run does not say how long it took.
+  const span = spanOf(session.created_at, session.updated_at) || null;
   const active = session.active_ms ?? null;
   if (active === null) return span === null ? null : formatDuration(span);
   const whole = span !== null && span - active >= MUCH ? formatDuration(span) : null;
