@@ -298,6 +298,15 @@ def test_prompts_that_were_taken_back_leave_the_branch() -> None:
     assert found.sessions["kimi-code:session_1"].active_leaf == "msg_6"
 
 
+def test_records_that_repeat_an_undo_are_known() -> None:
+    """As 2.1.0 logs one: the new branch, the undo, and what it has undone."""
+    switched = {"type": "agent.switched", "branch": "b1", "reason": "undo", "turns": 1, "time": 3}
+    undone = {"type": "context.undone", "turns": 1, "fromTurnId": 1, "time": 3}
+    found = fold(prompt(1, "One"), prompt(2, "Two"), switched, {"type": "context.undo", "count": 1, "time": 3}, undone)
+    assert [each for each in events_of(found) if getattr(each, "known", True) is False] == []
+    assert [each.to_message_id for each in events_of(found) if isinstance(each, RewindEvent)] == ["msg_1"]
+
+
 def compaction(at: int, kept: int) -> dict[str, Any]:
     return {"type": "context.apply_compaction", "summary": "S", "keptUserMessageCount": kept, "time": at}
 

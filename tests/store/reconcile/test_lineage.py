@@ -157,6 +157,23 @@ def test_a_fork_of_a_fork_came_out_of_the_nearer_one(tmp_path: Path) -> None:
     in_any_order(tmp_path, files, look)
 
 
+def test_a_fork_that_names_its_original_does_not_pay_for_it(tmp_path: Path) -> None:
+    """Kimi Code marks no copies, and the fork may have no prompt of its own yet, or have one before the original."""
+    origin = line(kind="origin", link="fork", session="toy:original")
+    files = {
+        "original.log": A + answer("z3", parent="r-a2", at=99),
+        "bare.log": A + origin,
+        "early.log": A + origin + answer("e3", parent="r-a2", at=3),
+    }
+
+    def look(store: ToyStore) -> None:
+        assert store.billed_sessions() == {"a1": "original", "a2": "original", "z3": "original", "e3": "early"}
+        assert store.session("bare", "messages, calls") == (2, 0)
+        assert store.parents() == {"bare": ("original", "fork"), "early": ("original", "fork")}
+
+    in_any_order(tmp_path, files, look)
+
+
 def test_a_fork_that_grows_moves_what_is_paid_and_says_so(store: ToyStore) -> None:
     """The fork is read first and pays; when the original comes, it takes over, and both are changed."""
     store.add("fork.log", A, answer("f3", parent="r-a2", at=4))

@@ -79,7 +79,7 @@ class KimiCode(Agent):
     name = KIMI_CODE
     display_name = "Kimi Code"
     colour = Colour(light="#1f5dc2", dark="#6bc3f4")
-    parser_version = 6
+    parser_version = 7
     homes = BUILT_IN[KIMI_CODE].homes
     log_folders = ("sessions",)
     command = _COMMAND

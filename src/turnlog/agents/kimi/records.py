@@ -40,7 +40,8 @@ class KimiRecordOutcome(StrEnum):
 
 
 _RUN_METADATA = (
-    *("agent.turn.ended", "agent.turn.started", "cron.add", "cron.cursor", "cron.delete"),
+    *("agent.switched", "agent.turn.ended", "agent.turn.started", "context.undone"),
+    *("cron.add", "cron.cursor", "cron.delete"),
     *("file_history.checkpoint", "file_history.tracked"),
     *("forked", "full_compaction.begin", "full_compaction.cancel", "full_compaction.complete", "goal.account_usage"),
     *("goal.clear", "goal.continuation", "goal.create", "goal.update", "interaction.request", "interaction.resolved"),

@@ -54,17 +54,21 @@ def settle_shared(connection: sqlite3.Connection, session_keys: set[int]) -> Sha
     """Decide which session is billed for messages that these sessions share, and how the sessions are related.
 
     The origin is a session without messages of its own, or the one whose own messages begin earliest. A session whose
-    records are marked as copies is not billed if another one's are not. This writes the links between the sessions; the
-    caller moves the bills.
+    records are marked as copies is not billed if another one's are not, nor one whose records name another of them as
+    the session it came out of. This writes the links between the sessions; the caller moves the bills.
     """
     group = _relatives(connection, session_keys)
     rank = {key: _rank(connection, key) for key in group}
+    ids = {key: session_id_of(connection, key) for key in group}
+    above = {key: _ancestors(connection, ids[key]) for key in group}
     billing: list[BillingChange] = []
     latest: dict[int, tuple[int, int]] = {}
     for message_key, old, members in _shared_messages(connection, group):
-        # Records that are marked as copies (`forkedFrom` in Claude Code's log) decide first. Claude Code up to 1.0.24
-        # copied a resumed history without a mark; then the session wins whose own messages begin earliest.
-        new = min(members, key=lambda member: (member[1], rank[member[0]]))[0]
+        # Records that are marked as copies (`forkedFrom` in Claude Code's log) decide first, then what records say a
+        # session came out of (Kimi Code's state). Claude Code up to 1.0.24 copied a resumed history without either;
+        # then the session wins whose own messages begin earliest.
+        holders = {ids[key] for key, _, _ in members}
+        new = min(members, key=lambda member: (member[1], len(above[member[0]] & holders), rank[member[0]]))[0]
         # A message that was handed over is billed to no session, nor are copies of it.
         if new != old and not (old is None and all(copied for _, copied, _ in members)):
             billing.append(BillingChange(message_key, old, new))
