@@ -122,7 +122,7 @@ def test_for_people_it_is_a_table_with_what_is_missing_beside_it(run: Command) -
     head, *lines, total = result.stdout.splitlines()
     assert head.split() == ["Project", "Path", "Calls", "Input", "Cache", "write", "Cache", "read", "Output", "Cost"]
     assert {line.split()[0] for line in lines} == {"webshop", "blog"}
-    assert total.split() == ["Total", "4", "400", "0", "0", "200", "≥", "$0.45"]
+    assert total.split() == ["Total", "4", "400", *"––", "200", "≥", "$0.45"]  # noqa: RUF001
     assert result.stderr.startswith("1 call without a known price")
 
 
@@ -140,12 +140,23 @@ def test_what_no_log_counts_is_unknown_and_what_an_agent_reported_is_beside_it(r
     head, *lines, total = run("usage", "--by", "project", *own).stdout.splitlines()
     assert head.split()[-2:] == ["Cost", "Reported"]
     cells = {line.split()[0]: line.split()[2:] for line in lines}
-    assert cells == {"paid": ["1", "5", "0", "0", "5", "–", "$0.70"], "silent": ["1", *"––––––"]}  # noqa: RUF001
-    assert total.split() == ["Total", "2", "5", "0", "0", "5", "–", "$0.70"]  # noqa: RUF001
+    assert cells == {"paid": ["1", "5", *"––", "5", "–", "$0.70"], "silent": ["1", *"––––––"]}  # noqa: RUF001
+    assert total.split() == ["Total", "2", "≥", "5", *"––", "≥", "5", "–", "$0.70"]  # noqa: RUF001
     assert "$0.70 reported" in run("sessions", *own).stdout
-    # Of a session it is what its agent counts, also before a fork: these are no parts of one sum.
     *_, total = run("usage", "--by", "session", *own).stdout.splitlines()
-    assert total.split()[-2:] == ["\N{EN DASH}", "\N{EN DASH}"]
+    assert total.split()[-2:] == ["\N{EN DASH}", "$0.70"]
+
+
+def test_calls_without_a_time_are_not_known_to_be_none_in_a_period(run: Command, tmp_path: Path) -> None:
+    home = tmp_path / "plain"
+    home.mkdir()
+    Log(home, "timeless").message(Message(id="a", role="assistant", model="large", usage=Usage(input=5, output=5)))
+    read_home(tmp_path / "own.db", home)
+    own = ("--store", str(tmp_path / "own.db"), "--no-sync", "--by", "model", "--since", "2026-11-01")
+    result = run("usage", *own)
+    assert result.stdout.splitlines()[-1].split() == ["Total", "0", *"–––––"]  # noqa: RUF001
+    assert result.stderr.startswith("1 call has no time")
+    assert json.loads(run("usage", *own, "--json").stdout)["totals"]["cost"] is None
 
 
 def test_nothing_used_is_an_empty_table(run: Command) -> None:
@@ -168,7 +179,7 @@ def test_sessions_have_their_titles_beside_them(run: Command) -> None:
 
 def test_a_narrow_terminal_cuts_names_and_no_numbers() -> None:
     written = click.unstyle(on_terminal("usage", "--by", "session", columns=72)[1])
-    assert re.search(r"^3f2a91c0 +Repair .*… +2 +200 +0 +0 +100 +≥ \$0\.15", written, re.MULTILINE)
+    assert re.search(r"^3f2a91c0 +Repair .*… +2 +200 +– +– +100 +≥ \$0\.15", written, re.MULTILINE)  # noqa: RUF001
     assert max(len(line) for line in written.splitlines() if "call" not in line) <= 72
 
 

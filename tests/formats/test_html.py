@@ -11,6 +11,7 @@ from html.parser import HTMLParser
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from support.bash_calls import bash_call as call
 from support.model_values import TEXT
@@ -323,6 +324,14 @@ def test_the_title_is_in_the_page_once_and_the_figures_below_it() -> None:
         ("Cost", "at least $0.25 (without 1 of 3 calls)"),
     ):
         assert f"<dt>{name}</dt><dd>{value}</dd>" in body
+
+
+def test_a_cost_that_only_the_agent_knows_is_shown_as_reported() -> None:
+    called = UsageTotal(calls=1, usage=Usage(input=1))
+    session = Session(id="a:s", agent="a", external_id="s", usage=called, models=("m",))
+    told = structs.replace(session, reported_cost=Cost(amount=Decimal("0.0081"), kind="reported"))
+    assert "<dd>unknown: no price is known for m</dd>" in page(HtmlConversation(session, []))
+    assert "<dt>Cost</dt><dd>$0.0081 as its agent reported it</dd>" in page(HtmlConversation(told, []))
 
 
 @pytest.mark.parametrize(("lasted", "words"), [(0.288, "288 ms"), (2.64, "2.6 s"), (43, "43 s"), (3720, "1 h 2 min")])

@@ -379,13 +379,52 @@ def test_every_grouping_has_the_same_total(store: Store) -> None:
 
 
 def test_a_session_has_the_total_that_its_agent_kept(store: Store) -> None:
-    """It holds helper calls that no log shows, so it is a fact of the whole session only."""
+    """It holds helper calls that no log shows: beside calls with a cost it is a fact of the whole session only."""
     shop = store.usage("session").rows[0]
     assert (shop.label, shop.totals.reported_cost) == ("Till", Decimal("9.5"))
     today = store.usage("session", UsageFilter(since=START - timedelta(hours=9), until=START + timedelta(hours=1)))
     assert today.rows[0].totals.reported_cost is None
     store.annotate("plain:shop", title="Mine")
     assert store.usage("session").rows[0].label == "Mine"
+
+
+def test_what_only_a_whole_session_cost_is_in_all_sums(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    told = Log(home, "told")
+    told.session(project_path="/w/told", reported_cost=0.4)
+    told.message(answer("a", 0, None, "secret"))
+    told.message(answer("b", DAY, None, "secret"))
+    mixed = Log(home, "mixed")
+    mixed.session(project_path="/w/told", reported_cost=0.2)
+    mixed.message(answer("c", 0, None, "secret"))
+    mixed.message(answer("d", 0, None, "large"))
+    itself = Log(home, "itself")
+    itself.session(project_path="/w/itself", reported_cost=0.8)
+    own = Cost(amount=Decimal("0.7"), kind="reported")
+    itself.message(answer("e", DAY, Usage(input=1, output=1), "secret", cost=own))
+    Log(home, "empty").session(project_path="/w/empty", reported_cost=0.1, last_at=at(DAY))
+    copied = Log(home, "copied")
+    copied.link(Link(kind="fork", parent_session_id="plain:told", child_session_id="plain:copied"))
+    copied.session(project_path="/w/told", reported_cost=0.5)
+    copied.message(answer("f", DAY, None, "secret"))
+    read_home(tmp_path / "turnlog.db", home)
+    with open_store(tmp_path / "turnlog.db") as store:
+
+        def reported(by: UsageBy, wanted: UsageFilter = UsageFilter()) -> dict[str | None, str]:  # noqa: B008  # a frozen value
+            rows = store.usage(by, wanted).rows
+            return {row.name: str(row.totals.reported_cost) for row in rows}
+
+        assert reported("day") == {"2026-11-02": "0.2", "2026-11-03": "1.2"}
+        assert reported("project") == {"/w/told": "0.6", "/w/itself": "0.7", "/w/empty": "0.1"}
+        assert reported("model") == {"secret": "1.1", "large": "None", None: "0.3"}
+        assert reported("agent") == {"plain": "1.4"}
+        assert reported("agent", UsageFilter(project="/w/told")) == {"plain": "0.6"}
+        assert reported("day", UsageFilter(until=at(60))) == {"2026-11-02": "0.2"}
+        assert store.usage("session").totals.reported_cost == Decimal("1.4")
+        assert store.usage("project", then_by="day").rows[0].totals.cost is None
+        (empty,) = [row for row in store.usage("project").rows if row.name == "/w/empty"]
+        assert (empty.totals.calls, empty.totals.cost, empty.totals.has_tokens) == (0, None, False)
 
 
 @pytest.mark.parametrize(

@@ -253,12 +253,13 @@ const NONE: UsageTotals = {
   reasoning: 0,
   tokens: 0,
   cost: null,
+  reported_cost: null,
 } as UsageTotals;
 
 /** R-C22. */
 it("shows an unknown price as unknown and not as zero", () => {
   const priced: UsageTotals = { ...NONE, calls: 2, input: 10, tokens: 10, cost: 5.1 };
-  const unpriced: UsageTotals = { ...NONE, calls: 1, unpriced_calls: 1, input: 7, tokens: 7 };
+  const unpriced: UsageTotals = { ...NONE, calls: 1, unpriced_calls: 1, input: 4, cache_read: 3, tokens: 7 };
   renderAt(
     "/",
     <UsageTable

@@ -26,10 +26,10 @@ from turnlog.cli.options import (
 )
 from turnlog.cli.short_ids import shown_ids
 from turnlog.cli.terminal import Column, write_json, write_note, write_table
+from turnlog.cli.usage_sums import KINDS, token_sums
 from turnlog.store.base import UsageFilter
 from turnlog.store.budgets import budget_state
 from turnlog.store.choices import USAGE_BY, UsageBy
-from turnlog.store.dollars import counted
 from turnlog.store.names import find_agent, find_model, find_project
 from turnlog.store.usage_report import UsageBlock, UsageBudget, UsagePart, UsageReport, UsageTotals, to_csv
 
@@ -169,20 +169,13 @@ def _write_report(report: UsageReport, shown: Mapping[str, str]) -> None:
         *(Column(title, can_shrink=title not in _WHOLE, is_path=title == "Path") for title in titles),
         *((Column("Active", right=True),) if report.active_ms is not None else ()),
         Column("Calls", right=True),
-        Column("Input", right=True),
-        Column("Cache write", right=True),
-        Column("Cache read", right=True),
-        Column("Output", right=True),
+        *(Column(kind, right=True) for kind in KINDS),
         Column("Cost", right=True),
         *((Column("Reported", right=True),) if has_reported else ()),
     )
     rows = list(_lines(report, shown))
     active = _active(report, formatting.duration(report.active_ms))
-    totals = report.totals
-    if report.by in _SESSIONS:
-        # An agent counts on through a session, and a fork begins with what its origin had: rows are no parts of a sum.
-        totals = replace(totals, reported_cost=None)
-    write_table(columns, rows, ("Total", *[""] * (len(titles) - 1), *active, *_cells(totals, has_reported)))
+    write_table(columns, rows, ("Total", *[""] * (len(titles) - 1), *active, *_cells(report.totals, has_reported)))
     for row in report.rows:
         if row.block is not None and row.block.is_running:
             click.echo(_running(row.block))
@@ -264,22 +257,9 @@ def _without_offset(hour: str) -> str:
 
 
 def _cells(totals: UsageTotals, has_reported: bool) -> tuple[str, ...]:
-    # Of a session that is counted as a whole, only the last time is known to be one at which tokens were used.
-    about = "≈ " if totals.exactness == "estimated" or totals.session_totals else ""
-    produced = formatting.mark(totals.exactness)
-
-    # Of calls without a count of tokens it is unknown what they used, and not nothing.
-    is_unknown = totals.calls > 0 and not counted(vars(totals))
-
-    def tokens(number: int, mark: str = about) -> str:
-        return formatting.UNKNOWN if is_unknown else (mark if number else "") + formatting.tokens(number)
-
     return (
         formatting.count(totals.calls),
-        tokens(totals.input + totals.tool_prompt),
-        tokens(totals.cache_write_5m + totals.cache_write_1h + totals.cache_write),
-        tokens(totals.cache_read),
-        tokens(totals.output + totals.reasoning, produced),
+        *token_sums(totals),
         formatting.money(totals.cost, totals.unpriced_calls + totals.unknown_calls, totals.exactness),
         *((formatting.money(totals.reported_cost),) if has_reported else ()),
     )

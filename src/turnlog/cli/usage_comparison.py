@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, time, timedelta, tzinfo
 from decimal import Decimal
 from typing import TYPE_CHECKING, NamedTuple
@@ -11,11 +11,13 @@ import click
 
 from turnlog.cli import formatting
 from turnlog.cli.terminal import Column, write_note, write_table
+from turnlog.cli.usage_sums import KINDS, token_sums
 from turnlog.store.times import midnight
 from turnlog.store.usage_comparison import Cause, ComparedPeriod, ComparedRow, UsageComparison, compare_usage
 
 if TYPE_CHECKING:
     from turnlog.store.base import Store, UsageFilter
+    from turnlog.store.usage_report import UsageTotals
 
 _DAYS = 7
 """Days that are compared if no time is given, today included."""
@@ -56,7 +58,7 @@ def write_comparison(comparison: UsageComparison) -> None:
     )
     counts = {"Sessions": (earlier.sessions, later.sessions), "Calls": (earlier.totals.calls, later.totals.calls)}
     rows = [(name, *map(formatting.count, both), formatting.change(*both)) for name, both in counts.items()]
-    write_table(columns, [*rows, *((name, *_compared(value, earlier, later)) for name, value in _FIGURES.items())])
+    write_table(columns, [*rows, *_compared(earlier.totals, later.totals)])
     if comparison.causes:
         _heading("Why the cost changed")
         _write_causes(comparison)
@@ -82,15 +84,13 @@ def _span(period: ComparedPeriod, zone: str) -> str:
     return f"{formatting.moment(period.since)} to {formatting.moment(period.until)}"
 
 
-_FIGURES: dict[str, Callable[[ComparedPeriod], int | Decimal | None]] = {
-    "Input": lambda period: period.totals.input + period.totals.tool_prompt,
-    "Cache write": lambda period: (
-        period.totals.cache_write_5m + period.totals.cache_write_1h + period.totals.cache_write
-    ),
-    "Cache read": lambda period: period.totals.cache_read,
-    "Output": lambda period: period.totals.output + period.totals.reasoning,
-    "Cost": lambda period: period.totals.cost,
-}
+_TOKENS: tuple[Callable[[UsageTotals], int], ...] = (
+    lambda totals: totals.input + totals.tool_prompt,
+    lambda totals: totals.cache_write_5m + totals.cache_write_1h + totals.cache_write,
+    lambda totals: totals.cache_read,
+    lambda totals: totals.output + totals.reasoning,
+)
+"""The numbers of `token_sums`."""
 
 
 class _CauseText(NamedTuple):
@@ -137,17 +137,15 @@ def _write_causes(comparison: UsageComparison) -> None:
     write_table((Column("Cause"), *(Column(title, right=True) for title in ("Before", "After", "Change"))), rows)
 
 
-def _compared(
-    value: Callable[[ComparedPeriod], int | Decimal | None], earlier: ComparedPeriod, later: ComparedPeriod
-) -> tuple[str, str, str]:
-    before, after = value(earlier), value(later)
-    return _shown(before, earlier), _shown(after, later), formatting.change(before, after)
+def _compared(earlier: UsageTotals, later: UsageTotals) -> Iterator[tuple[str, str, str, str]]:
+    for name, number, *shown in zip(KINDS, _TOKENS, token_sums(earlier), token_sums(later), strict=True):
+        change = formatting.change(number(earlier), number(later))
+        yield name, shown[0], shown[1], formatting.UNKNOWN if formatting.UNKNOWN in shown else change
+    yield "Cost", _cost(earlier), _cost(later), formatting.change(earlier.cost, later.cost)
 
 
-def _shown(value: int | Decimal | None, period: ComparedPeriod) -> str:
-    if isinstance(value, int):
-        return formatting.tokens(value)
-    return formatting.money(value, period.totals.unpriced_calls + period.totals.unknown_calls)
+def _cost(totals: UsageTotals) -> str:
+    return formatting.money(totals.cost, totals.unpriced_calls + totals.unknown_calls)
 
 
 def _signed(amount: Decimal | None) -> str:
@@ -168,8 +166,8 @@ def _write_rows(title: str, rows: Sequence[ComparedRow]) -> None:
             labels[row.name],
             formatting.count(row.earlier.calls),
             formatting.count(row.later.calls),
-            formatting.money(row.earlier.cost, row.earlier.unpriced_calls + row.earlier.unknown_calls),
-            formatting.money(row.later.cost, row.later.unpriced_calls + row.later.unknown_calls),
+            _cost(row.earlier),
+            _cost(row.later),
             _signed(row.cost_change),
         )
         for row in rows[:_ROWS]

@@ -172,16 +172,21 @@ _MARKS = {"exact": "", "lower_bound": "at least ", "estimated": "about "}
 
 
 def _cost(session: Session) -> str | None:
-    """What the session's own calls cost, without its subagents."""
+    """What the session's own calls cost, without its subagents, or what its agent reported where no price is known."""
     if not session.usage.calls and not session.totals:
         return None
+    if session.cost is None and session.reported_cost is not None:
+        return f"{_dollars(session.reported_cost.amount)} as its agent reported it"
     if session.cost is None:
         return f"unknown: no price is known for {', '.join(session.models) or 'its model'}"
-    amount = session.cost.amount
-    exact = f"${amount:,.2f}" if amount >= Decimal("0.01") or not amount else f"${amount:.4f}"
+    exact = _dollars(session.cost.amount)
     if not session.unpriced_calls:
         return f"{_MARKS[session.usage.usage.exactness]}{exact}"
     return f"at least {exact} (without {session.unpriced_calls} of {session.usage.calls} calls)"
+
+
+def _dollars(amount: Decimal) -> str:
+    return f"${amount:,.2f}" if amount >= Decimal("0.01") or not amount else f"${amount:.4f}"
 
 
 def moment(at: datetime | None) -> str | None:

@@ -24,7 +24,7 @@ from turnlog.store.choices import UsageBy
 from turnlog.store.search.base import SearchFilter, SessionHits, search_path
 from turnlog.store.search.searcher import Searcher
 from turnlog.store.session_secrets import learned_redactor
-from turnlog.store.usage_report import ProjectSummary, UsageRow
+from turnlog.store.usage_report import ProjectSummary, UsageRow, UsageTotals
 
 _SHOWN_FATES = (Fate.ACTIVE, Fate.COMPACTED)
 """The conversation as it went, without branches that were left."""
@@ -392,12 +392,18 @@ def _beginning(text: str, budget: Budget) -> str:
 
 def _usage_line(row: UsageRow) -> str:
     totals = row.totals
-    cost = "cost unknown" if totals.cost is None else f"${totals.cost:,.2f}"
-    cached = totals.cache_read + totals.cache_write_5m + totals.cache_write_1h + totals.cache_write
-    return (
-        f"{row.label or row.name or 'unknown'}: {totals.calls} calls, input {totals.input:,}, cached {cached:,},"
-        f" output {totals.output:,}, {cost}"
-    )
+    tokens = "tokens unknown"
+    if totals.has_tokens:
+        cached = totals.cache_read + totals.cache_write_5m + totals.cache_write_1h + totals.cache_write
+        told = f"{cached:,}" if totals.has_cache or not totals.tokens else "unknown"
+        tokens = f"input {totals.input:,}, cached {told}, output {totals.output:,}"
+    return f"{row.label or row.name or 'unknown'}: {totals.calls} calls, {tokens}, {_cost(totals)}"
+
+
+def _cost(totals: UsageTotals) -> str:
+    if totals.cost is not None:
+        return f"{'at least ' if totals.unpriced_calls + totals.unknown_calls else ''}${totals.cost:,.2f}"
+    return "cost unknown" if totals.reported_cost is None else f"${totals.reported_cost:,.4f} as agents reported it"
 
 
 def day_or_time(text: str | None) -> datetime | None:

@@ -51,3 +51,5 @@ CREATE INDEX IF NOT EXISTS call_totals_by_session ON call_totals (session_key);
 CREATE INDEX IF NOT EXISTS edit_totals_by_session ON edit_totals (session_key);
 -- A project is deleted when no session is in its folder, which SQLite looks for too.
 CREATE INDEX IF NOT EXISTS sessions_by_folder ON sessions (folder_key) WHERE folder_key IS NOT NULL;
+-- Sessions whose cost only their agent knows: few agents report one for calls that have no price.
+CREATE INDEX IF NOT EXISTS sessions_with_own_cost ON sessions (key) WHERE reported_cost IS NOT NULL AND cost = 0;

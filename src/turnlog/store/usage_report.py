@@ -17,7 +17,7 @@ from typing import Final, Literal
 
 from turnlog.plain_text import csv_cell
 from turnlog.store.choices import BudgetPeriod, UsageBy
-from turnlog.store.dollars import Dollars, exactness_of, per_hour, rounded
+from turnlog.store.dollars import Dollars, counted, exactness_of, per_hour, rounded
 from turnlog.store.periods import DATE_PERIODS
 
 _CALLS: Final = (
@@ -37,6 +37,7 @@ _BLOCKS: Final = (
 
 _COST: Final = (
     "Cost is computed from tokens and the prices of the day, call by call; what agents reported is beside it."
+    " What one reported only for a whole session counts at its last call, where no call of it has a known cost."
 )
 
 
@@ -70,12 +71,29 @@ class UsageTotals:
     cost: Dollars | None = None
     """Computed from prices; None if no call could be priced."""
     reported_cost: Dollars | None = None
-    """As agents reported it for single calls, not part of `cost`; None if they reported none."""
+    """As agents reported it for single calls, or for whole sessions without a known cost; not part of `cost`. None if
+    they reported none."""
 
     @property
     def exactness(self) -> Literal["exact", "lower_bound", "estimated"]:
         """How exact the tokens are, and what is computed from them."""
         return exactness_of(self.estimated_calls, self.lower_bound_calls, self.session_totals)
+
+    @property
+    def has_cache(self) -> bool:
+        """Whether a log says of any token that it was read from a cache or written to one.
+
+        Many do not count these: no such token is not known to be none.
+        """
+        return bool(self.cache_read or self.cache_write_5m or self.cache_write_1h or self.cache_write)
+
+    @property
+    def has_tokens(self) -> bool:
+        """Whether any call, or any session as a whole, has a count. Otherwise all sums are 0, and nothing is known.
+
+        Without calls nothing was used, unless it is unknown what was.
+        """
+        return bool(counted(vars(self))) or not (self.calls or self.session_totals or self.cost is None)
 
 
 @dataclass(frozen=True)
@@ -226,6 +244,9 @@ def usage_report(
     `unpriced` are the models without a known price, `undated` are calls that a period leaves out without a time.
     """
     name = "local" if zone is None else str(zone)
+    if undated and not (totals.calls or totals.session_totals):
+        # All that could be in the period has no time: what it cost is not known to be nothing.
+        totals = replace(totals, cost=None)
     missing = (*_omissions(totals, unpriced), *_undated(undated))
     return UsageReport(by, tuple(rows), totals, _contents(by, then_by), missing, name, then_by)
 

@@ -47,8 +47,8 @@ function markOf(exactness: Exactness, leftOut = 0): string {
 }
 
 /** A sum of tokens, behind its mark. */
-export function formatTotalTokens(count: number, exactness: Exactness): string {
-  return count > 0 ? markOf(exactness) + formatCompact(count) : formatCompact(count);
+export function formatTotalTokens(count: number, exactness: Exactness, leftOut = 0): string {
+  return count > 0 ? markOf(exactness, leftOut) + formatCompact(count) : formatCompact(count);
 }
 
 /** $0.0042 · $0.31 · $12.08 · $1,204 */

@@ -17,19 +17,10 @@ import { FiguresTable } from "@/charts/figures-table";
 import { Loading, Refreshed } from "@/design/loading";
 import { Problem } from "@/design/problem";
 import { projectLabels } from "@/filters/project-label";
-import {
-  exactnessOf,
-  formatCost,
-  formatCount,
-  formatShare,
-  formatTokens,
-  formatTotalCost,
-  formatTotalTokens,
-  UNKNOWN,
-} from "@/format/numbers";
+import { formatCost, formatCount, formatShare, formatTokens, UNKNOWN } from "@/format/numbers";
 import { dayKey, formatDateIn, startOf } from "@/format/time";
-import { outputOf } from "./measures";
 import { type Listed, listOf } from "./names";
+import { ALL, formatSum, formatSumCost, OUTPUT, sumOf } from "./sums";
 
 /** Days of the period, today among them, if none is chosen. */
 const DAYS = 7;
@@ -131,27 +122,24 @@ function figures(earlier: ComparedPeriod, later: ComparedPeriod) {
   ][] = [
     ["Sessions", ({ sessions }) => sessions, ({ sessions }) => formatCount(sessions)],
     ["Model calls", ({ totals }) => totals.calls, ({ totals }) => formatCount(totals.calls)],
-    ["All tokens", ({ totals }) => totals.tokens, ({ totals }) => tokens(totals.tokens, totals)],
-    ["Output tokens", ({ totals }) => outputOf(totals), ({ totals }) => tokens(outputOf(totals), totals)],
-    ["Cost", ({ totals }) => totals.cost, ({ totals }) => costOf(totals)],
+    ["All tokens", ({ totals }) => sumOf(totals, ALL), ({ totals }) => formatSum(totals, ALL)],
+    ["Output tokens", ({ totals }) => sumOf(totals, OUTPUT), ({ totals }) => formatSum(totals, OUTPUT)],
+    ["Cost", ({ totals }) => totals.cost, ({ totals }) => formatSumCost(totals)],
   ];
   return rows.map(([name, of, shown]) => ({
     key: name,
-    cells: [name, shown(earlier), shown(later), percent(of(earlier), of(later))],
+    cells: [
+      name,
+      shown(earlier),
+      shown(later),
+      percent(of(earlier), of(later), name === "Cost" ? undefined : UNKNOWN),
+    ],
   }));
 }
 
-function tokens(count: number, totals: UsageTotals): string {
-  return formatTotalTokens(count, exactnessOf(totals));
-}
-
-function costOf(totals: UsageTotals): string {
-  return formatTotalCost(totals.cost, unpricedOf(totals), exactnessOf(totals));
-}
-
 /** +50 % · −67 % · −99.6 % · < −99.9 %, as the command line writes them: what is left is not nothing. */
-export function percent(before: number | null, after: number | null): string {
-  if (before === null || after === null) return "no known price";
+export function percent(before: number | null, after: number | null, unknown = "no known price"): string {
+  if (before === null || after === null) return unknown;
   if (before === 0) return after === 0 ? "0 %" : "new";
   const exact = (100 * (after - before)) / before;
   if (after !== 0 && exact < -99.9) return "< −99.9 %";
@@ -245,8 +233,8 @@ function Rows({ title, by, rows, filters }: RowsProps) {
             ),
             formatCount(earlier.calls),
             formatCount(later.calls),
-            costOf(earlier),
-            costOf(later),
+            formatSumCost(earlier),
+            formatSumCost(later),
             signed(cost_change),
           ],
         }))}

@@ -2,19 +2,15 @@
 
 import type { UsageTotals } from "@/api/types";
 import { formatCompact, formatCost, formatRoundCost, formatRoundCount } from "@/format/numbers";
+import { ALL, OUTPUT, sumOf } from "./sums";
 
 export interface Measure {
-  value: "cost" | "tokens" | "output";
+  value: "cost" | "reported" | "tokens" | "output";
   label: string;
   of: (totals: UsageTotals) => number | null;
   format: (value: number) => string;
   /** A round number at an axis, which is never rounded further: $0.025, not $0.03. */
   formatTick: (value: number) => string;
-}
-
-/** All that the model wrote: what logs count as thinking apart from the rest is in it. */
-export function outputOf(totals: UsageTotals): number {
-  return totals.output + totals.reasoning;
 }
 
 export const COST: Measure = {
@@ -25,20 +21,36 @@ export const COST: Measure = {
   formatTick: formatRoundCost,
 };
 
+export const REPORTED: Measure = {
+  value: "reported",
+  label: "Cost as agents reported it",
+  of: (totals) => totals.reported_cost,
+  format: formatCost,
+  formatTick: formatRoundCost,
+};
+
+const TOKENS: Measure = {
+  value: "tokens",
+  label: "All tokens",
+  of: (totals) => sumOf(totals, ALL),
+  format: formatCompact,
+  formatTick: formatRoundCount,
+};
+
 export const MEASURES: Measure[] = [
   COST,
-  {
-    value: "tokens",
-    label: "All tokens",
-    of: (totals) => totals.tokens,
-    format: formatCompact,
-    formatTick: formatRoundCount,
-  },
+  TOKENS,
   {
     value: "output",
     label: "Output tokens",
-    of: outputOf,
+    of: (totals) => sumOf(totals, OUTPUT),
     format: formatCompact,
     formatTick: formatRoundCount,
   },
 ];
+
+/** A chart without a bar says nothing: instead of a cost that nobody knows, what agents reported, or else tokens. */
+export function knownMeasure(measure: Measure, totals: UsageTotals): Measure {
+  if (measure !== COST || totals.cost !== null) return measure;
+  return totals.reported_cost === null ? TOKENS : REPORTED;
+}

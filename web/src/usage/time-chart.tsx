@@ -23,7 +23,7 @@ export function TimeChart({
   filters: Listed;
 }) {
   const chart = chartOf(report, measure, filters);
-  if (!chart) return null;
+  if (!chart || report.rows.every(({ totals }) => measure.of(totals) === null)) return null;
   const [time, thing] = isTime(report.by) ? [report.by, report.then_by] : [report.then_by, report.by];
   const division = thing && !isTime(thing) ? ` and ${BY[thing].toLowerCase()}` : "";
   return <BarChart title={`${measure.label} by ${time}${division}`} chart={chart} />;

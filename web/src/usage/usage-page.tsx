@@ -18,14 +18,15 @@ import {
   ProjectFilter,
 } from "@/filters/filters";
 import { countSet, type Filters, useUrlFilters } from "@/filters/url-filters";
-import { exactnessOf, formatCount, formatTotalCost, formatTotalTokens } from "@/format/numbers";
+import { formatCount } from "@/format/numbers";
 import { dayAfter, startOf } from "@/format/time";
 import { PersonFilters } from "@/hub/person-filters";
 import { useTitle } from "@/shell/title";
 import { Budgets } from "./budgets";
 import { Comparison } from "./comparison";
-import { COST, MEASURES, outputOf } from "./measures";
+import { COST, knownMeasure, MEASURES, REPORTED } from "./measures";
 import { BY, type Listed } from "./names";
+import { ALL, formatAnyCost, formatSum, hasTokens, isUsed, OUTPUT, THINKING, tellsCache } from "./sums";
 import { isTime, TimeChart } from "./time-chart";
 import { UsageTable } from "./usage-table";
 import "./usage.css";
@@ -81,6 +82,7 @@ export default function UsagePage() {
     placeholderData: (previous) => previous,
     enabled: !isCompared,
   });
+  const known = usage.data ? knownMeasure(measure, usage.data.totals) : measure;
   useTitle("Usage");
   return (
     <main className="page usage">
@@ -143,7 +145,7 @@ export default function UsagePage() {
             <Segments
               label="Measure"
               choices={MEASURES}
-              value={measure.value}
+              value={known === REPORTED ? COST.value : known.value}
               onChange={(value) => change({ measure: value === "cost" ? "" : value })}
             />
           </>
@@ -170,7 +172,7 @@ export default function UsagePage() {
       )}
       {usage.data && !usage.isError && !isCompared && (
         <Refreshed busy={usage.isPlaceholderData}>
-          <Report answer={usage.data} measure={measure} filters={filters} />
+          <Report answer={usage.data} measure={known} filters={filters} />
         </Refreshed>
       )}
     </main>
@@ -191,7 +193,7 @@ interface ReportProps {
 
 function Report({ answer, measure, filters }: ReportProps) {
   const { by, rows, totals } = answer;
-  if (totals.calls === 0) {
+  if (!isUsed(totals)) {
     return (
       <>
         <Budgets budgets={answer.budgets} />
@@ -205,7 +207,7 @@ function Report({ answer, measure, filters }: ReportProps) {
       </>
     );
   }
-  const used = rows.filter((row) => row.totals.calls > 0);
+  const used = rows.filter((row) => isUsed(row.totals));
   const shown = isTime(by) ? newestFirst(used) : used;
   return (
     <>
@@ -229,37 +231,29 @@ export function UsageSummary({ totals }: { totals: UsageTotals }) {
     <dl className="usage-summary">
       <Figure
         label="Cost"
-        value={formatTotalCost(
-          totals.cost,
-          totals.unpriced_calls + totals.unknown_calls,
-          exactnessOf(totals),
-        )}
-        note="at list prices"
+        value={formatAnyCost(totals)}
+        note={
+          totals.cost === null && totals.reported_cost !== null ? "no list price known" : "at list prices"
+        }
       />
-      <Figure
-        label="All tokens"
-        value={formatTotalTokens(totals.tokens, exactnessOf(totals))}
-        note={cached(totals)}
-      />
-      <Figure
-        label="Output tokens"
-        value={formatTotalTokens(outputOf(totals), exactnessOf(totals))}
-        note={thinking(totals)}
-      />
+      <Figure label="All tokens" value={formatSum(totals, ALL)} note={cached(totals)} />
+      <Figure label="Output tokens" value={formatSum(totals, OUTPUT)} note={thinking(totals)} />
       <Figure label="Model calls" value={formatCount(totals.calls)} note="" />
     </dl>
   );
 }
 
-/** How much of what the model was sent came from the cache. */
+/** How much of what the model was sent came from the cache; nothing where no log tells that. */
 function cached(totals: UsageTotals): string {
   const sent = totals.tokens - totals.output - totals.reasoning;
+  if (!tellsCache(totals)) return "";
   return sent > 0 ? `${Math.round((100 * totals.cache_read) / sent)} % of the input from cache` : "";
 }
 
 function thinking(totals: UsageTotals): string {
+  if (!hasTokens(totals)) return "";
   return totals.reasoning > 0
-    ? `${formatTotalTokens(totals.reasoning, exactnessOf(totals))} of which thinking, as far as logs record it`
+    ? `${formatSum(totals, THINKING)} of which thinking, as far as logs record it`
     : "thinking included";
 }
 

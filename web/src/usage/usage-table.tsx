@@ -5,20 +5,24 @@ import { Link } from "wouter";
 import type { UsageBlock, UsageBy, UsagePart, UsageReport, UsageRow, UsageTotals } from "@/api/types";
 import { daysOf } from "@/charts/calendar";
 import { projectLabels } from "@/filters/project-label";
-import {
-  type Exactness,
-  exactnessOf,
-  formatCost,
-  formatCount,
-  formatTotalCost,
-  formatTotalTokens,
-  plural,
-  UNKNOWN,
-} from "@/format/numbers";
+import { formatCost, formatCount, plural, UNKNOWN } from "@/format/numbers";
 import { formatClock, formatDuration } from "@/format/time";
 import { useAgents } from "@/sessions/use-agents";
-import { type Measure, outputOf } from "./measures";
+import type { Measure } from "./measures";
 import { BY, type Listed, listOf } from "./names";
+import {
+  ALL,
+  CACHE_READ,
+  CACHE_WRITTEN,
+  formatSum,
+  formatSumCost,
+  INPUT,
+  isBound,
+  type Kind,
+  OUTPUT,
+  sumOf,
+  THINKING,
+} from "./sums";
 import { isTime } from "./time-chart";
 
 interface UsageTableProps {
@@ -31,27 +35,21 @@ interface UsageTableProps {
 
 interface Column {
   label: string;
-  of: (totals: UsageTotals) => number;
+  kind: Kind;
 }
 
-const THINKING = "of which thinking";
-
 const COLUMNS: Column[] = [
-  { label: "Calls", of: (totals) => totals.calls },
-  { label: "Input tokens", of: (totals) => totals.input + totals.tool_prompt },
-  { label: "Cache read", of: (totals) => totals.cache_read },
-  {
-    label: "Cache written",
-    of: (totals) => totals.cache_write_5m + totals.cache_write_1h + totals.cache_write,
-  },
-  { label: "Output tokens", of: outputOf },
-  { label: THINKING, of: (totals) => totals.reasoning },
-  { label: "All tokens", of: (totals) => totals.tokens },
+  { label: "Input tokens", kind: INPUT },
+  { label: "Cache read", kind: CACHE_READ },
+  { label: "Cache written", kind: CACHE_WRITTEN },
+  { label: "Output tokens", kind: OUTPUT },
+  { label: "of which thinking", kind: THINKING },
+  { label: "All tokens", kind: ALL },
 ];
 
 /** Where no log tells thinking from output, a column of zeros would be wrong. */
 function columnsOf(totals: UsageTotals): Column[] {
-  return COLUMNS.filter(({ label }) => label !== THINKING || totals.reasoning > 0);
+  return COLUMNS.filter(({ kind }) => kind !== THINKING || totals.reasoning > 0);
 }
 
 export function UsageTable({ report, rows, measure, filters }: UsageTableProps) {
@@ -75,6 +73,7 @@ export function UsageTable({ report, rows, measure, filters }: UsageTableProps) 
             {report.active_ms !== null && <th scope="col">Active</th>}
             <th scope="col">Cost</th>
             {hasReported && <th scope="col">Reported</th>}
+            <th scope="col">Calls</th>
             {columns.map(({ label }) => (
               <th scope="col" key={label}>
                 {label}
@@ -86,11 +85,7 @@ export function UsageTable({ report, rows, measure, filters }: UsageTableProps) 
           <tr className="usage-total">
             <th scope="row">Total</th>
             <Active report={report} milliseconds={report.active_ms} />
-            <Figures
-              totals={by === "session" || by === "subagent" ? { ...totals, reported_cost: null } : totals}
-              columns={columns}
-              hasReported={hasReported}
-            />
+            <Figures totals={totals} columns={columns} hasReported={hasReported} />
           </tr>
           {rows.map((row) => (
             <Fragment key={row.name ?? ""}>
@@ -168,14 +163,13 @@ interface FiguresProps {
 function Figures({ totals, columns, hasReported }: FiguresProps) {
   return (
     <>
-      <td className={totals.cost === null && totals.calls > 0 ? "unknown" : undefined}>
-        {formatTotalCost(totals.cost, totals.unpriced_calls + totals.unknown_calls, exactnessOf(totals))}
-      </td>
+      <td className={totals.cost === null ? "unknown" : undefined}>{formatSumCost(totals)}</td>
       {hasReported && (
         <td title={REPORTED}>{totals.reported_cost != null && formatCost(totals.reported_cost)}</td>
       )}
-      {columns.map((column) => (
-        <Figure key={column.label} totals={totals} column={column} />
+      <td>{formatCount(totals.calls)}</td>
+      {columns.map(({ label, kind }) => (
+        <Figure key={label} totals={totals} kind={kind} />
       ))}
     </>
   );
@@ -193,42 +187,22 @@ function Active({ report, milliseconds }: { report: UsageReport; milliseconds?: 
 const ACTIVE =
   "Without gaps of more than ten minutes and without subagents; what ran at the same time adds up";
 
-/** Whether any call, or any session as a whole, has tokens. */
-function hasTokens(totals: UsageTotals): boolean {
-  return totals.calls > totals.unknown_calls + totals.covered_calls || totals.session_totals > 0;
-}
-
-function Figure({ totals, column }: { totals: UsageTotals; column: Column }) {
-  const count = column.of(totals);
-  if (column.label === "Calls") return <td>{formatCount(count)}</td>;
-  // Many logs count thinking as output: no thinking beside output is not known to be none.
-  const isUntold = column.label === THINKING && count === 0 && totals.output > 0;
-  if (isUntold || !hasTokens(totals)) return <td className="unknown">{UNKNOWN}</td>;
+function Figure({ totals, kind }: { totals: UsageTotals; kind: Kind }) {
+  const count = sumOf(totals, kind);
+  if (count === null) return <td className="unknown">{UNKNOWN}</td>;
   const title = [
     formatCount(count),
     totals.session_totals > 0 && `${plural(totals.session_totals, "total")} of sessions at their last time`,
     totals.estimated_calls > 0 && `${plural(totals.estimated_calls, "call")} estimated`,
-    isBound(totals, column) && "at least: of some calls the output is known only as that",
+    totals.unknown_calls > 0 && `${plural(totals.unknown_calls, "call")} without a count`,
+    isBound(totals, kind) && "at least: of some calls the output is known only as that",
   ];
   return (
     <td title={count > 0 ? title.filter(Boolean).join(" · ") : formatCount(count)}>
-      {formatTotalTokens(count, exactnessIn(totals, column))}
+      {formatSum(totals, kind)}
     </td>
   );
 }
-
-/** Only what the model wrote is known as a lower bound; what it read is as exact as the rest. */
-function isBound(totals: UsageTotals, { label }: Column): boolean {
-  return exactnessOf(totals) === "lower_bound" && WRITTEN.has(label);
-}
-
-function exactnessIn(totals: UsageTotals, column: Column): Exactness {
-  const exactness = exactnessOf(totals);
-  if (exactness !== "lower_bound" || isBound(totals, column)) return exactness;
-  return totals.session_totals > 0 ? "estimated" : "exact";
-}
-
-const WRITTEN: ReadonlySet<string> = new Set(["Output tokens", "All tokens"]);
 
 function Share({ value, largest }: { value: number | null; largest: number }) {
   const width = largest > 0 ? (100 * (value ?? 0)) / largest : 0;

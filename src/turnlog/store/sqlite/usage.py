@@ -38,8 +38,10 @@ from turnlog.store.sqlite.usage_rows import (
     COLUMNS,
     ESTIMATED_ROWS,
     EVERY_ROW,
+    HAS_OWN_COST,
     IS_ESTIMATED,
     MODELS,
+    OWN_COSTS,
     PROJECTS,
     SUMS,
     Rows,
@@ -117,6 +119,7 @@ class UsageQueries(SpendingQueries):
             if {by, then_by} & _MADE_OF_DAYS:
                 day = _day_of(connection, zone) if days is None else _DAY
             found = _divided(_read(connection, by, then_by, filter, table, day), calendar, by, then_by)
+            _add_own_costs(connection, found, by, then_by, filter, calendar, zone)
             if {by, then_by} & {"session", "subagent"}:
                 found = _with_titles(connection, found)
             estimated = _estimated(connection, by, then_by, filter, calendar, zone)
@@ -341,6 +344,31 @@ def _divided(
     return collected
 
 
+def _add_own_costs(
+    connection: sqlite3.Connection,
+    found: dict[_Name, dict[_Name, Sums]],
+    by: UsageBy,
+    then_by: UsageBy | None,
+    filter: UsageFilter,
+    calendar: _Calendar,
+    zone: tzinfo | None,
+) -> None:
+    """Add what agents reported for whole sessions, and for no call of them."""
+    if not connection.execute(f"SELECT EXISTS (SELECT 1 FROM sessions s WHERE {HAS_OWN_COST})").fetchone()[0]:
+        return
+    day = _day_of(connection, zone) if {by, then_by} & _MADE_OF_DAYS else None
+    costs = _read(connection, by, then_by, filter, OWN_COSTS, day, sums="sum(u.reported_cost)")
+    nothing = (0,) * _REPORTED
+    rows = [(*names, *nothing, cost, *(0,) * (len(COLUMNS) - _REPORTED - 1)) for *names, cost in costs]
+    for name, parts in _divided(rows, calendar, by, then_by).items():
+        known = found.setdefault(name, {})
+        for part, sums in parts.items():
+            known[part] = tuple(map(add, known[part], sums)) if part in known else sums
+
+
+_REPORTED = [*COLUMNS].index("reported_cost")
+
+
 def _estimated(
     connection: sqlite3.Connection,
     by: UsageBy,
@@ -404,6 +432,8 @@ def _totals(sums: Sums, estimated: int = 0) -> UsageTotals:
     cost = known_cost(counts)
     del counts["cost"]
     reported = counts.pop("reported_cost")
+    if reported and not (counts["calls"] or counts["session_totals"]):
+        cost = None  # something was paid for, and no log says for what
     return UsageTotals(
         **counts,
         estimated_calls=estimated,

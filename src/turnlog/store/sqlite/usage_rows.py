@@ -93,6 +93,33 @@ ESTIMATED_ROWS: Final = Rows(
 )
 """One row for each of these calls."""
 
+HAS_OWN_COST: Final = "s.reported_cost IS NOT NULL AND s.cost = 0"
+"""SQL: the agent of a session `s` reported a cost, and no price of a call is known. An index has these sessions."""
+
+_ALL: Final = 2**63 - 1
+
+OWN_COSTS: Final = Rows(
+    "(SELECT s.key AS session_key, s.agent AS agent, s.external_id AS external_id, s.title AS title,"
+    " s.relationship AS relationship, s.project_key AS project_key, s.owner_key AS owner_key,"
+    " s.reported_cost AS reported_cost,"
+    " (SELECT iif(min(n.model_key) = max(n.model_key), max(n.model_key), 0) FROM usage n WHERE n.session_key = s.key)"
+    " AS model_key,"
+    " coalesce((SELECT max(n.quarter_hour) FROM usage n WHERE n.session_key = s.key),"
+    f" s.updated_at / {_QUARTER_HOUR_MILLISECONDS}, 0) AS quarter_hour"
+    f" FROM sessions s WHERE {HAS_OWN_COST} AND (s.relationship IS NULL OR s.relationship = 'subagent')"
+    " AND NOT EXISTS (SELECT 1 FROM usage n WHERE n.session_key = s.key AND n.reported_cost <> 0)"
+    # Found by themselves, with their index: SQLite would walk all sessions in the order that a report groups by.
+    f" LIMIT {_ALL}) u",
+    "u",
+    "",
+    is_in_time=False,
+)
+"""One row for each session whose agent reported a cost of the whole session, where no call of it has a known cost.
+
+It is at the last call of the session, or at its end if it has none. The session of a fork may begin with the cost of
+its origin: it is in no sum.
+"""
+
 
 def estimated_calls(connection: sqlite3.Connection, session_keys: Sequence[int]) -> dict[int, int]:
     """How many calls of each session are estimated; a session without one has no entry."""
