@@ -116,6 +116,20 @@ def test_a_turn_of_which_the_log_lost_a_call_counts_as_a_whole(kept: slice, tmp_
     assert [one + (other or 0) for one, other in zip(of_calls[:3], of_turn, strict=True)] == whole[:3]
 
 
+@pytest.mark.parametrize("is_late", [False, True], ids=["without an end", "that a prompt came into"])
+def test_the_calls_of_a_turn_count_when_the_next_prompt_comes_before_its_end(is_late: bool) -> None:
+    """0.2.111 writes no end of a turn whose process is killed."""
+    source = sources_of(name_of(MAIN))[SourceKind.SESSION]
+    lines = RUNS.log_of(source).splitlines(keepends=True)
+    end, *_ = (place for place, line in enumerate(lines) if b'"turn_completed"' in line)
+    first, rest = lines[:end], lines[end + 1 :]
+    late = [rest.pop(0), lines[end]] if is_late else []
+    found = gather(AGENT.fold(source).feed(b"".join([*first, *late, *rest]), 0))
+    turns = [*RUNS.script("0.2.111/main"), *RUNS.script("0.2.111/resume")]
+    assert used(answers(found)) == list(tokens(turns))
+    assert next(iter(found.sessions.values())).totals == {}
+
+
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)], ids=["home first", "copy first"])
 def test_updates_that_are_also_read_without_the_log_of_the_home_count_once(
     order: tuple[int, int], tmp_path: Path

@@ -79,7 +79,7 @@ class GrokBuild(Agent):
     name = NAME
     display_name = "Grok Build"
     colour = Colour(light="#334155", dark="#8b9bb4")
-    parser_version = 3
+    parser_version = 4
     homes = BUILT_IN[NAME].homes
     log_folders = (SESSIONS,)
     command = _COMMAND

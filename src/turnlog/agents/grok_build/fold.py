@@ -42,6 +42,9 @@ _MODEL, _PROMPT, _ANSWER, _PARTS, _ANSWERS = "model", "prompt", "answer", "parts
 """Notes: the newest prompt, by its model and number; the newest answer, how many parts the newest message has, and the
 answers of the turn so far."""
 
+_COUNTED = "counted"
+"""Note: the newest turn without an end whose calls count."""
+
 _MOST_ANSWERS = 1024
 """Answers of a turn of which the tokens are looked up."""
 
@@ -153,6 +156,7 @@ class GrokBuildFold(ConversationFold[UpdateLine]):
             message = msgspec.structs.replace(message, origin=None, created_at=None)
             context.add_again(message)
         else:
+            self._count_open_turn(context)
             self._note_prompt(context, number)
             context.add(message, is_copied=self.is_copied(context, params))
         notes[_PARTS] = str(first + 1)
@@ -165,11 +169,17 @@ class GrokBuildFold(ConversationFold[UpdateLine]):
         is_task = self._source.kind is SourceKind.SUBAGENT and not context.state.turn
         return Origin.SUBAGENT_PROMPT if is_task else Origin.PROMPT
 
+    def _count_open_turn(self, context: ConversationContext) -> None:
+        """Count the calls of a turn that the next prompt found without an end: its process was killed."""
+        notes = context.state.notes
+        answers = notes.pop(_ANSWERS, "").split()[-_MOST_ANSWERS:]
+        if answers and self._add_calls(context, answers, None):
+            notes[_COUNTED] = _turn_of(answers[-1])
+
     def _note_prompt(self, context: ConversationContext, number: str) -> None:
         notes = context.state.notes
         notes[_PROMPT] = number
         notes.pop(_ANSWER, None)
-        notes.pop(_ANSWERS, None)
         kept = [name for name in notes if name.startswith(_BEFORE)]
         for name in kept[: max(0, len(kept) - _MOST_PROMPTS + 1)]:
             del notes[name]
@@ -251,7 +261,10 @@ class GrokBuildFold(ConversationFold[UpdateLine]):
         answers = state.notes.pop(_ANSWERS, "").split()[-_MOST_ANSWERS:]
         if self.is_copied(context, params):
             return
-        if not self._add_calls(context, answers, update.usage) and update.usage is not None:
+        if update.prompt_id is not None and update.prompt_id == state.notes.get(_COUNTED):
+            # The prompt within it was no next turn: what the turn counts has calls in it that count already.
+            self._add_calls(context, answers, None)
+        elif not self._add_calls(context, answers, update.usage) and update.usage is not None:
             # Another reading of these updates, beside the log of the home, may know the tokens of all answers.
             self._add_totals(context, params, update.usage, answers[0] if answers else None)
 
@@ -321,6 +334,11 @@ class GrokBuildFold(ConversationFold[UpdateLine]):
                 Link(kind="subagent", parent_session_id=context.session_id, child_session_id=session_id(child))
             )
         context.add_run_metadata(params.update.kind)
+
+
+def _turn_of(answer: str) -> str:
+    """The id of the turn in that of an answer."""
+    return answer.rpartition(".")[0]
 
 
 def _are_all(calls: list[TurnUsage], turn: TurnUsage) -> bool:
