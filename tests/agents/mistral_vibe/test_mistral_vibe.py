@@ -9,6 +9,7 @@ from itertools import permutations
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from support.claude_files import Gathered, gather
@@ -17,8 +18,9 @@ from turnlog.agents import agent, detect, fold_bytes
 from turnlog.agents.base import RowAgent, Source, SourceKind
 from turnlog.agents.changes import Changes
 from turnlog.agents.commands import resume_command
+from turnlog.agents.mistral_vibe.fold import TOTAL
 from turnlog.agents.mistral_vibe.old_records import ROLES, OldMessage
-from turnlog.agents.mistral_vibe.rows import KINDS
+from turnlog.agents.mistral_vibe.rows import ANSWER, KINDS, SESSION, VibeRow
 from turnlog.model import (
     CompactionEvent,
     ErrorEvent,
@@ -131,6 +133,27 @@ def test_calls_have_the_tokens_of_the_script_while_their_journal_is_there(case: 
     used = [message.usage for message in answers(recorded(f"3.0.2/{case}"))]
     assert [(one.input, one.cache_read, one.output, one.reasoning) for one in used if one is not None] == [
         (turn["usage"]["in"], turn["usage"]["cached"], turn["usage"]["out"], None) for turn in script(name)
+    ]
+
+
+def test_the_program_counts_no_answer_that_it_discards() -> None:
+    """One that is too long, after which 3.0.2 asks again: its tokens are beside those that the program counts."""
+    [source] = sources("3.0.2/stopped")
+    cut = VibeRow(
+        row=ANSWER,
+        id="cut",
+        entries=[{"type": "message", "outcome": {"type": "discarded", "cause": "retry"}}],
+        usage={"input_tokens": 540, "cached_input_tokens": 40, "output_tokens": 14},
+        finish="length",
+    )
+    counted = {"inputTokens": 962, "cachedInputTokens": 61, "outputTokens": 37}
+    end = VibeRow(row=SESSION, id="session", facts={"session": {"tokenUsage": counted}})
+    found = gather(fold_bytes(AGENT, source, b"".join(msgspec.json.encode(row) + b"\n" for row in (cut, end))))
+    [message], [session] = answers(found), found.sessions.values()
+    used = [message.usage, session.totals[TOTAL].usage]
+    assert [(one.input, one.cache_read, one.output) for one in used if one is not None] == [
+        (500, 40, 14),
+        (901, 61, 37),
     ]
 
 

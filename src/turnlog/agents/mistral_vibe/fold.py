@@ -174,11 +174,13 @@ def _read_prompt(context: _Context, row: VibeRow) -> None:
 def _read_answer(context: _Context, row: VibeRow) -> None:
     entry = object_of(row.entries[0]) if row.entries else {}
     usage = usage_of(row.usage)
-    if row.usage is not None:
-        context.state.used[row.id] = _counts_of(row.usage)
     outcome = object_of(entry.get("outcome"))
+    is_discarded = outcome.get("type") == "discarded"
+    # The program does not count an answer that it discards.
+    if row.usage is not None and not is_discarded:
+        context.state.used[row.id] = _counts_of(row.usage)
     # Vibe also discards what a broken stream left, and an answer that was too long, and asks again.
-    is_stopped = outcome.get("type") == "discarded" and outcome.get("cause") in (None, "interrupt")
+    is_stopped = is_discarded and outcome.get("cause") in (None, "interrupt")
     message = Message(
         id=row.id,
         role="assistant",
