@@ -74,6 +74,12 @@ def test_below_a_named_root_the_content_says_whose_a_file_is(tmp_path: Path) -> 
     assert source.session_id == "prime-agent:01a1f000-0000-7000-8000-000000000002"
 
 
+def test_below_a_named_root_the_content_also_counts_where_one_agent_looks(tmp_path: Path) -> None:
+    # Only pi reads this folder; oh-my-pi, who wrote it, looks only below its own homes.
+    shutil.copytree(DATA / "pi/handwritten-oh-my-pi", tmp_path / "saved")
+    assert {reader.name for reader, _ in find_sources(agents(), [tmp_path / "saved"])} == {"oh-my-pi"}
+
+
 def test_no_agent_is_imported_before_it_is_asked_for() -> None:
     program = "import sys, turnlog.agents; print([name for name in sys.modules if 'claude' in name])"
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == "[]\n"

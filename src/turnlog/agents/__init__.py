@@ -126,8 +126,15 @@ def _one_each(found: Iterable[tuple[Agent, Source]], readers: Mapping[str, Agent
     claims: dict[str, list[tuple[Agent, Source]]] = {}
     for agent, source in found:
         claims.setdefault(source.path, []).append((agent, source))
+    alike = {name for name, agent in readers.items() if any(_is_of_family(agent, each) for each in readers.values())}
     for path, claimed in claims.items():
-        yield claimed[0] if len(claimed) == 1 else _owned(path, claimed, readers)
+        is_clear = len(claimed) == 1 and claimed[0][0].name not in alike
+        yield claimed[0] if is_clear else _owned(path, claimed, readers)
+
+
+def _is_of_family(agent: Agent, other: Agent) -> bool:
+    """Whether one of them reads the files of the other in the same way, from other homes."""
+    return agent is not other and (isinstance(agent, type(other)) or isinstance(other, type(agent)))
 
 
 def _owned(path: str, claimed: Sequence[tuple[Agent, Source]], readers: Mapping[str, Agent]) -> tuple[Agent, Source]:
