@@ -544,15 +544,16 @@ def test_a_new_kind_of_attachment_is_a_message_or_an_unknown_event() -> None:
     assert (change.event.kind, change.event.known) == ("attachment/weather", False)
 
 
-def test_a_queued_command_is_the_prompt_that_it_was() -> None:
+@pytest.mark.parametrize("words", ["also this", "<bash-input>ls</bash-input> is what I ask about"])
+def test_a_queued_command_is_the_prompt_that_it_was(words: str) -> None:
     log = Log()
-    attachment = {"type": "queued_command", "prompt": "also this", "commandMode": "prompt", "origin": {"kind": "human"}}
+    attachment = {"type": "queued_command", "prompt": words, "commandMode": "prompt", "origin": {"kind": "human"}}
     record = log.record(
         "attachment", attachment=attachment, rendered=[{"content": "<system-reminder>sent a new message…"}]
     )
     gathered = fold(log.user("go"), record)
     message = gathered.messages[record["uuid"]]
-    assert (message.role, message.origin, texts(message)) == ("user", Origin.PROMPT, ["also this"])
+    assert (message.role, message.origin, texts(message)) == ("user", Origin.PROMPT, [words])
     assert gathered.place(message.id).turn == 2
 
 

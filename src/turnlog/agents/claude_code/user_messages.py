@@ -153,7 +153,7 @@ def add_message(
         if text:
             context.state.remember_text(record.uuid, text)
     if origin is None:
-        by_text = _origin_of(parts, user_text, is_entered=record.prompt_source in _ENTERED)
+        by_text = _origin_of(parts, user_text, is_entered=_is_entered(record))
         origin = _origin_in_session(context, record, session, by_text, user_text)
     if record.permission_mode is not None:
         context.state.permissions_bypassed = record.permission_mode == "bypassPermissions"
@@ -272,6 +272,15 @@ def _exact_block(json: bytes, record: ClaudeRecord, block: ContentBlock, index: 
     if record.message is not None:
         return raw_at(json, "message", "content", index)
     return msgspec.Raw(msgspec.json.encode(block))
+
+
+def _is_entered(record: ClaudeRecord) -> bool:
+    """Whether a record says that somebody entered its text."""
+    attachment = record.attachment
+    if attachment is not None and attachment.type == "queued_command":
+        kind = attachment.origin.kind if attachment.origin else None
+        return kind == "human" and attachment.command_mode == "prompt"
+    return record.prompt_source in _ENTERED
 
 
 def _origin_of(parts: tuple[Part, ...], user_text: str, *, is_entered: bool) -> Origin:
