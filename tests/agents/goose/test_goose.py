@@ -193,6 +193,25 @@ def test_tokens_that_are_written_before_their_message_count_once(tmp_path: Path)
     assert session.usage == expected.usage
 
 
+@pytest.mark.parametrize("imported", [False, True])
+def test_what_was_used_before_the_ledger_counts_once(imported: bool, tmp_path: Path) -> None:
+    """1.52.0 goes on with a session of 1.37.0, or with an imported one, whose messages have their own tokens."""
+    home = shutil.copytree(RUNS.folder / ANTHROPIC, tmp_path / "home")
+    with closing(sqlite3.connect(home / "sessions/sessions.db")) as connection, connection:
+        carried = "UPDATE usage_ledger SET model = NULL, cost_source = 'carried_forward' WHERE id = 1"
+        connection.execute(carried)
+        if not imported:
+            connection.execute(
+                "UPDATE messages SET metadata_json = json_remove(metadata_json, '$.usage')"
+                " WHERE id = (SELECT min(id) FROM messages WHERE role = 'assistant')"
+            )
+    (tmp_path / "whole").mkdir()
+    with RUNS.stored(str(home), tmp_path) as store, RUNS.stored(ANTHROPIC, tmp_path / "whole") as whole:
+        [session], [expected] = store.sessions(SessionFilter()).items, whole.sessions(SessionFilter()).items
+    assert session.usage.usage.total == expected.usage.usage.total
+    assert [total.usage.exactness for total in session.totals] == ([] if imported else ["exact"])
+
+
 def test_a_version_that_counts_no_single_calls_has_a_total() -> None:
     [session] = facts_at(OLDER, 2).sessions.values()
     [total] = session.totals.values()

@@ -40,7 +40,7 @@ class Goose(DatabaseAgent):
     name = NAME
     display_name = "Goose"
     colour = Colour(light="#57606a", dark="#c9d1d9")
-    parser_version = 2
+    parser_version = 3
     homes = BUILT_IN[NAME].homes
     reader = "turnlog.agents.goose.sources"
     log_folders = ("sessions", "data/sessions")

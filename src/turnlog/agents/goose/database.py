@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import sqlite3
 import zlib
+from collections import Counter
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from pathlib import Path
@@ -172,12 +173,16 @@ def new_facts(connection: sqlite3.Connection, session: str, log: Iterable[bytes]
     lines = [line_of(SESSIONS, row, _note(connection, row, is_counted=was_counted or first is not None))]
     if LEDGER in tables_of(connection):
         statement = f"SELECT * FROM {LEDGER} WHERE session_id = ? ORDER BY id"
-        for used in select_rows(connection, statement, own_id(session)):
+        ledger = list(select_rows(connection, statement, own_id(session)))
+        for used in ledger:
             # Newer versions write the tokens of a call to its message too.
             is_later = first is not None and used["created_timestamp"] >= first and not used.get("is_compaction")
+            if is_carried(used):
+                is_later = _has_other_tokens(connection, session, ledger)
             counted = line_of(LEDGER, used, IN_MESSAGE)
             is_in_message = is_later or lines_of_used.get(used["id"]) == counted
-            note = AWAITED if first is None and _is_awaited(connection, session, used) else None
+            is_awaited = first is None and not is_carried(used) and _is_awaited(connection, session, used)
+            note = AWAITED if is_awaited else None
             lines_of_used[used["id"]] = counted if is_in_message else line_of(LEDGER, used, note)
     lines += [lines_of_used[number] for number in sorted(lines_of_used)]
     return RowUpdate() if known == b"".join(lines) else RowUpdate(lines=lines, anew=True)
@@ -269,6 +274,14 @@ AWAITED = "awaited"
 """The note of what was used by a call whose message is not written yet: Goose writes its tokens first."""
 
 
+def is_carried(used: Row) -> bool:
+    """Whether a row is what a session had used in all before its first row.
+
+    1.50.0 and 1.52.0 write one when they go on with a session of an older version, or with one that was imported.
+    """
+    return used.get("cost_source") == "carried_forward"
+
+
 def session_row(connection: sqlite3.Connection, session: str) -> Row:
     """The row of a session; empty if it is gone."""
     found = next(select_rows(connection, f"SELECT * FROM {SESSIONS} WHERE id = ?", own_id(session)), None)
@@ -295,3 +308,25 @@ def _is_awaited(connection: sqlite3.Connection, session: str, used: Row) -> bool
         WHERE session_id = ? ORDER BY created_timestamp DESC, id DESC LIMIT 1"""
     newest = next(select_rows(connection, statement, used.get("created_timestamp"), own_id(session)), None)
     return newest is not None and bool(newest["awaited"]) and not used.get("is_compaction")
+
+
+class _Tokens(msgspec.Struct, frozen=True, rename="camel"):
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+
+
+class _Counted(msgspec.Struct):
+    usage: _Tokens
+
+
+def _has_other_tokens(connection: sqlite3.Connection, session: str, ledger: Iterable[Row]) -> bool:
+    """Whether messages have tokens of calls that are not in the ledger, as those of an imported session."""
+    statement = f"""SELECT metadata_json FROM {MESSAGES} WHERE session_id = ? AND metadata_json LIKE '%"usage":{{%'"""
+    told: Counter[_Tokens] = Counter()
+    for row in select_rows(connection, statement, own_id(session)):
+        try:
+            told[msgspec.json.decode(str(row["metadata_json"]), type=_Counted).usage] += 1
+        except UNREADABLE:
+            continue
+    told.subtract(_Tokens(row.get("input_tokens"), row.get("output_tokens")) for row in ledger if not is_carried(row))
+    return any(count > 0 for count in told.values())

@@ -13,7 +13,16 @@ from turnlog.agents.databases import Row
 from turnlog.agents.decoding import aware, object_of, text_of, value_of
 from turnlog.agents.goose import NAME
 from turnlog.agents.goose.contents import usage_of
-from turnlog.agents.goose.database import AWAITED, IN_MESSAGE, LEDGER, SESSIONS, SessionNote, note_in, session_id
+from turnlog.agents.goose.database import (
+    AWAITED,
+    IN_MESSAGE,
+    LEDGER,
+    SESSIONS,
+    SessionNote,
+    is_carried,
+    note_in,
+    session_id,
+)
 from turnlog.agents.row_files import ROWS, RowLine, json_in, row_of
 from turnlog.model import SessionTotal, Usage
 from turnlog.model.session import title_given
@@ -60,6 +69,8 @@ class GooseFactsFold(StatelessFold):
         changes = Changes()
         lines = [line for line, *_ in ROWS.read(data, offset, 1, changes)]
         used = [(row_of(line), line.note) for line in lines if line.table == LEDGER]
+        # What was carried over is a part of the session's sum that no call has.
+        used = [(row, note) for row, note in used if note == IN_MESSAGE or not is_carried(row)]
         for line in lines:
             changes.counts.events += 1
             if line.table == SESSIONS:
@@ -130,9 +141,11 @@ def _uncounted(row: Row, model: str | None, used: list[Row]) -> dict[str, Sessio
     usage = usage_of(left)
     if usage is None or not usage.total:
         return {}
-    if usage.cache_read is None:
-        # What was read from a cache is inside the input.
-        usage = msgspec.structs.replace(usage, exactness="estimated")
+    if not usage.cache_read:
+        # What was read from a cache is inside the input; newer versions then write 0.
+        usage = msgspec.structs.replace(
+            usage, cache_read=None, cache_write=usage.cache_write or None, exactness="estimated"
+        )
     return {UNCOUNTED: SessionTotal(model=model, usage=usage)}
 
 
