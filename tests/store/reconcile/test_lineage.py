@@ -174,6 +174,23 @@ def test_a_fork_that_names_its_original_does_not_pay_for_it(tmp_path: Path) -> N
     in_any_order(tmp_path, files, look)
 
 
+def test_copies_of_copies_continue_one_another(tmp_path: Path) -> None:
+    """Claude Code 1.0 resumes in a new file each time, with all that was before, whatever the ids of the sessions."""
+    second = A + answer("s3", parent="r-a2", at=3)
+    third = second + answer("t4", parent="r-s3", at=4)
+    files = {"z.log": A, "m.log": second, "a.log": third, "b.log": third + answer("f5", parent="r-t4", at=5)}
+
+    def look(store: ToyStore) -> None:
+        assert store.billed_sessions() == {"a1": "z", "a2": "z", "s3": "m", "t4": "a", "f5": "b"}
+        assert store.parents() == {
+            "m": ("z", "continuation"),
+            "a": ("m", "continuation"),
+            "b": ("a", "continuation"),
+        }
+
+    in_any_order(tmp_path, files, look)
+
+
 def test_a_fork_that_grows_moves_what_is_paid_and_says_so(store: ToyStore) -> None:
     """The fork is read first and pays; when the original comes, it takes over, and both are changed."""
     store.add("fork.log", A, answer("f3", parent="r-a2", at=4))

@@ -53,9 +53,10 @@ class SharedMessages(NamedTuple):
 def settle_shared(connection: sqlite3.Connection, session_keys: set[int]) -> SharedMessages:
     """Decide which session is billed for messages that these sessions share, and how the sessions are related.
 
-    The origin is a session without messages of its own, or the one whose own messages begin earliest. A session whose
-    records are marked as copies is not billed if another one's are not, nor one whose records name another of them as
-    the session it came out of. This writes the links between the sessions; the caller moves the bills.
+    The origin is a session without messages of its own (the shortest, if several have none: each copied those
+    before it), or the one whose own messages begin earliest. A session whose records are marked as copies is not
+    billed if another one's are not, nor one whose records name another of them as the session it came out of. This
+    writes the links between the sessions; the caller moves the bills.
     """
     group = _relatives(connection, session_keys)
     rank = {key: _rank(connection, key) for key in group}
@@ -97,16 +98,16 @@ def _relatives(connection: sqlite3.Connection, session_keys: set[int]) -> set[in
     return found
 
 
-def _rank(connection: sqlite3.Connection, session_key: int) -> tuple[int, str]:
-    """The time at which the session's own messages begin (-1: it has none, so others copied all of it), then its id."""
-    own = connection.execute(
-        "SELECT min(coalesce(m.created_at, 0)) FROM memberships s JOIN messages m ON m.key = s.message_key"
-        " WHERE s.session_key = ? AND s.position < ? AND NOT EXISTS (SELECT 1 FROM memberships o"
-        " WHERE o.message_key = s.message_key AND o.session_key <> s.session_key)",
+def _rank(connection: sqlite3.Connection, session_key: int) -> tuple[int, int, str]:
+    """The time at which its own messages begin (-1: it has none, so others copied all of it), its length, its id."""
+    own, count = connection.execute(
+        "SELECT min(iif(EXISTS (SELECT 1 FROM memberships o WHERE o.message_key = s.message_key"
+        " AND o.session_key <> s.session_key), NULL, coalesce(m.created_at, 0))), count(*)"
+        " FROM memberships s JOIN messages m ON m.key = s.message_key WHERE s.session_key = ? AND s.position < ?",
         (session_key, HOOKED_FROM),
-    ).fetchone()[0]
+    ).fetchone()
     external_id = connection.execute("SELECT external_id FROM sessions WHERE key = ?", (session_key,)).fetchone()[0]
-    return (-1 if own is None else own, external_id)
+    return (-1 if own is None else own, count, external_id)
 
 
 class Origins:
@@ -115,7 +116,7 @@ class Origins:
     def __init__(self, connection: sqlite3.Connection) -> None:
         """Begin; what is found of a session is kept for further messages."""
         self._connection = connection
-        self._ranks: dict[int, tuple[int, str]] = {}
+        self._ranks: dict[int, tuple[int, int, str]] = {}
         self._above: dict[int, frozenset[str]] = {}
 
     def of(self, message_key: int) -> list[int]:
@@ -159,7 +160,7 @@ def _shared_messages(
 
 
 def _infer_links(
-    connection: sqlite3.Connection, group: set[int], parents: dict[int, int], rank: dict[int, tuple[int, str]]
+    connection: sqlite3.Connection, group: set[int], parents: dict[int, int], rank: dict[int, tuple[int, int, str]]
 ) -> None:
     """Save how sessions are related, where no agent records it.
 
