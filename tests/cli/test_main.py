@@ -155,6 +155,7 @@ def test_the_error_for_a_misspelt_command_names_similar_ones(run: Command) -> No
     assert result.exit_code == 2
     assert "No such command 'sesions'. Did you mean 'sessions'?" in result.stderr
     assert "Did you mean" not in run("xyzzy").stderr
+    assert "No such command 'list'. Did you mean 'sessions'?" in run("list").stderr
 
 
 @pytest.mark.parametrize("command", ["sessions", "sync", "serve"])

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { parseTags } from "@/annotations/annotations";
 import type { SearchGroup, SearchHit, SessionState } from "@/api/types";
-import { projectLabels } from "@/filters/project-label";
+import { labelsOfRows, projectLabels } from "@/filters/project-label";
 import { joinGroups } from "@/search/use-search";
 import { commandText } from "@/session/message/message-text";
 import { foldChains, foldForks, groupByDay, groupByProject, isEmpty } from "@/sessions/session-groups";
@@ -183,4 +183,9 @@ it("tells projects of one name apart by the folder above", () => {
     { path: "/srv/bank", name: "bank" },
   ]);
   expect([...labels.values()]).toEqual(["shop · /home/ada", "shop · /srv", "bank"]);
+  const [row, none] = [
+    { name: "/srv/shop", label: "shop" },
+    { name: null, label: null },
+  ];
+  expect([...labelsOfRows([row, row, none])]).toEqual([["/srv/shop", "shop"]]);
 });

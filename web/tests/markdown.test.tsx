@@ -64,6 +64,11 @@ describe("Markdown as models write it", () => {
     expect(html("one\ntwo")).not.toContain("<br/>");
   });
 
+  it("shows the name of a file that a block of code has in place of a language", () => {
+    expect(html("```src/my notes.txt\nalpha\n```")).toContain('<p class="code-name">src/my notes.txt</p>');
+    expect(html("```python\nx\n```")).not.toContain("code-name");
+  });
+
   it("decodes character references, not those in code", () => {
     expect(html("a &lt;b&gt; `&lt;`")).toContain("a &lt;b&gt; <code>&amp;lt;</code>");
     expect(decodeEntities("&#65;&#x42;&mdash;&nope;&#0;&#xD800;")).toBe("AB—&nope;\ufffd\ufffd");

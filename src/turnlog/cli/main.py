@@ -67,6 +67,9 @@ COMMANDS = {
 }
 """Command -> the module that holds it and what it does; in the order of `--help`."""
 
+_OTHER_WORDS: dict[str, str] = dict.fromkeys(("list", "ls", "history", "log"), "sessions")
+"""What other programs call a command."""
+
 EXIT_CODES: dict[type[Exception], int] = {NotFoundError: 3, ConflictError: 4, StoreBusyError: 5, TurnlogError: 1}
 """Error class -> exit code; the first class that matches counts (docs/reference/cli.md)."""
 
@@ -97,7 +100,8 @@ class Commands(click.Group):
         except click.UsageError as error:
             from difflib import get_close_matches
 
-            like = " or ".join(map(repr, get_close_matches(args[0], COMMANDS)))
+            meant = _OTHER_WORDS.get(args[0])
+            like = " or ".join(map(repr, [meant] if meant else get_close_matches(args[0], COMMANDS)))
             if not like:
                 raise
             raise click.UsageError(f"{error.message} Did you mean {like}?", ctx) from error

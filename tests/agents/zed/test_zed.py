@@ -16,7 +16,7 @@ from support.scripted import answers, blocks, calls, in_order, in_pieces
 from support.zed_files import text_of, write_home, write_rows
 from turnlog.agents import agent, detect
 from turnlog.agents.base import Source, SourceKind, reads_rows
-from turnlog.agents.zed.contents import TOOL_KINDS
+from turnlog.agents.zed.contents import TOOL_KINDS, user_parts
 from turnlog.model import Fate, FilePart, Origin, ReasoningPart, TextPart
 from turnlog.store import open_store
 from turnlog.store.base import SessionFilter
@@ -53,14 +53,40 @@ def read(data: Path, thread: str) -> Gathered:
 def test_a_prompt_has_what_was_typed_and_what_it_mentions(data: Path) -> None:
     found = read(data, MAIN)
     prompt, *_ = in_order(found)
-    assert [text for _, text in blocks(prompt)] == ["Please read ", "alpha\nbeta\n", " and tell me what is in it."]
+    assert [text for _, text in blocks(prompt)] == [
+        "Please read ",
+        "@notes.txt",
+        "alpha\nbeta\n",
+        " and tell me what is in it.",
+    ]
     texts = [part for part in prompt.parts if isinstance(part, TextPart)]
-    assert [(part.is_synthetic, part.is_attached) for part in texts] == [(False, False), (True, True), (False, False)]
-    assert texts[1].metadata["zed"]["attached"] == {"File": {"abs_path": "/home/dev/work/notes.txt"}}
+    assert [(part.is_synthetic, part.is_attached) for part in texts] == [
+        *[(False, False)] * 2,
+        (True, True),
+        (False, False),
+    ]
+    assert texts[2].metadata["zed"]["attached"] == {"File": {"abs_path": "/home/dev/work/notes.txt"}}
     [picture] = [part for part in prompt.parts if isinstance(part, FilePart)]
     assert (picture.media_type, (picture.data or b"")[:4]) == ("image/png", b"\x89PNG")
     [session] = found.sessions.values()
-    assert session.titles["prompt"] == "Please read and tell me what is in it."
+    assert session.titles["prompt"] == "Please read @notes.txt and tell me what is in it."
+
+
+@pytest.mark.parametrize(
+    ("uri", "name"),
+    [
+        ({"Directory": {"abs_path": "C:\\\\work\\\\docs\\\\"}}, "@docs"),
+        ({"Symbol": {"abs_path": "/w/a.py", "name": "main"}}, "@main"),
+        ({"Fetch": {"url": "https://example.com/a"}}, "@https://example.com/a"),
+        ("PastedImage", "@pastedimage"),
+        ({"Selection": {"abs_path": None}}, "@selection"),
+        (None, "@unknown"),
+    ],
+)
+def test_a_mention_has_a_name(uri: object, name: str) -> None:
+    named, _ = user_parts([{"Mention": {"uri": uri, "content": "x"}}], "m")
+    assert isinstance(named, TextPart)
+    assert named.text == name
 
 
 def test_answers_have_their_parts_in_order(data: Path) -> None:

@@ -6,6 +6,7 @@
 import { lexer, type MarkedToken, type Token, type Tokens } from "marked";
 import { createElement, Fragment, memo, type ReactNode, useMemo } from "react";
 import { CodeBlock } from "./code-block";
+import { languageOf } from "./languages";
 import "./markdown.css";
 
 interface MarkdownProps {
@@ -70,7 +71,7 @@ function render(token: MarkedToken): ReactNode {
     case "codespan":
       return <code>{token.text}</code>;
     case "code":
-      return <CodeBlock code={token.text} language={token.lang?.split(/\s/, 1)[0]} />;
+      return <FencedCode code={token.text} info={token.lang ?? ""} />;
     case "br":
       return <br />;
     case "hr":
@@ -92,6 +93,18 @@ function render(token: MarkedToken): ReactNode {
     default:
       return null;
   }
+}
+
+/** A block of code. What agents put around the contents of a file may name the file in place of a language. */
+function FencedCode({ code, info }: { code: string; info: string }) {
+  const [language = ""] = info.split(/\s/, 1);
+  if (!/[./\\]/.test(language)) return <CodeBlock code={code} language={language || undefined} />;
+  return (
+    <>
+      <p className="code-name">{decodeEntities(info)}</p>
+      <CodeBlock code={code} language={languageOf(info)} />
+    </>
+  );
 }
 
 function renderList(token: Tokens.List): ReactNode {

@@ -7,6 +7,7 @@ import { daysOf, everyPeriod, periodLabel } from "@/charts/calendar";
 import { FiguresTable } from "@/charts/figures-table";
 import { type Chart, toPeriods, toSeries, type Value } from "@/charts/series";
 import { Segments } from "@/design/segments";
+import { labelsOfRows } from "@/filters/project-label";
 import {
   formatCost,
   formatCount,
@@ -72,9 +73,10 @@ export function chartOf(
   measure: Measure,
   page = sessionsPage,
 ): Chart {
+  const labels = labelsOf(periods);
   const values = periods.map((each): Value => {
-    const { period, project, label } = each;
-    return { period, name: project, label: label ?? project ?? UNKNOWN, value: measure.of(each) };
+    const { period, project } = each;
+    return { period, name: project, label: labels.get(project) ?? UNKNOWN, value: measure.of(each) };
   });
   const { series, keyOf } = toSeries(values, {
     all: (project) => page({ project }),
@@ -92,14 +94,25 @@ export function chartOf(
   };
 }
 
+/** What each project is called, told apart where several have one name. */
+function labelsOf(periods: ProjectPeriod[]): Map<string | null, string> {
+  return labelsOfRows(periods.map(({ project, label }) => ({ name: project, label })));
+}
+
 export function ProjectTable({ periods, granularity }: ProjectsProps) {
+  const labels = labelsOf(periods);
   return (
     <FiguresTable
       columns={["Period and project", "Sessions", "Model calls", "Cost"]}
       rows={periods.toReversed().map((each) => ({
         key: `${each.period} ${each.project}`,
         cells: [
-          <PeriodLink key="name" each={each} granularity={granularity} />,
+          <PeriodLink
+            key="name"
+            each={each}
+            label={labels.get(each.project) ?? UNKNOWN}
+            granularity={granularity}
+          />,
           formatCount(each.sessions),
           formatCount(each.calls),
           formatTotalCost(each.cost, each.unpriced_calls),
@@ -109,8 +122,17 @@ export function ProjectTable({ periods, granularity }: ProjectsProps) {
   );
 }
 
-function PeriodLink({ each, granularity }: { each: ProjectPeriod; granularity: Granularity }) {
-  const label = `${each.period} ${each.label ?? each.project ?? UNKNOWN}`;
+interface PeriodLinkProps {
+  each: ProjectPeriod;
+  label: string;
+  granularity: Granularity;
+}
+
+function PeriodLink({ each, label, granularity }: PeriodLinkProps) {
   const days = daysOf(each.period, granularity);
-  return <SessionsLink to={{ ...days, project: each.project ?? "" }}>{label}</SessionsLink>;
+  return (
+    <SessionsLink to={{ ...days, project: each.project ?? "" }}>
+      {each.period} {label}
+    </SessionsLink>
+  );
 }

@@ -4,6 +4,7 @@ import type { UsageBy, UsageReport, UsageTotals } from "@/api/types";
 import { BarChart } from "@/charts/bar-chart";
 import { everyPeriod, type PeriodKind, periodLabel } from "@/charts/calendar";
 import { type Chart, toPeriods, toSeries, type Value } from "@/charts/series";
+import { labelsOfRows } from "@/filters/project-label";
 import type { Measure } from "./measures";
 import { BY, type Listed, listOf } from "./names";
 
@@ -38,9 +39,20 @@ export function chartOf(report: UsageReport, measure: Measure, filters: Listed):
   const kind = isTime(by) ? by : isTime(then_by) ? then_by : null;
   if (!kind) return null;
   const thing = kind === by ? then_by : by;
+  const things = then_by === null ? [] : kind === by ? rows.flatMap(({ parts }) => parts) : rows;
+  const projects = thing === "project" ? labelsOfRows(things) : null;
   const values = rows.flatMap((row): Value[] => {
     const value = (period: string | null, name: string | null, label: string | null, totals: UsageTotals) =>
-      period === null ? [] : [{ period, name, label: label ?? name ?? "", value: measure.of(totals) }];
+      period === null
+        ? []
+        : [
+            {
+              period,
+              name,
+              label: projects?.get(name) ?? label ?? name ?? "",
+              value: measure.of(totals),
+            },
+          ];
     if (then_by === null) return value(row.name, WHOLE, null, row.totals);
     return row.parts.flatMap((part) =>
       kind === by

@@ -26,7 +26,7 @@ class Zed(DatabaseAgent):
     name = NAME
     display_name = "Zed"
     colour = Colour(light="#5862e1", dark="#9cbff8")
-    parser_version = 3
+    parser_version = 4
     homes = BUILT_IN[NAME].homes
     reader = "turnlog.agents.zed.sources"
     log_folders = (THREADS_FOLDER,)

@@ -69,9 +69,19 @@ def user_parts(content: object, message_id: str) -> Iterator[Part]:
             mention = object_of(value)
             # Zed puts it in the place of a name that was typed.
             marks = {"synthetic": True, "attached": mention.get("uri")}
+            yield TextPart(id=f"{part_id}.name", text=f"@{_mentioned(mention.get('uri'))}")
             yield TextPart(id=part_id, text=text_of(mention.get("content")) or "", metadata={NAME: marks})
         else:
             yield _content_part(kind, value, block, part_id)
+
+
+def _mentioned(uri: object) -> str:
+    """What a mention names: a rule or a thread by its name, an address as it is, a file without its folders."""
+    kind, value = tagged(uri)
+    fields = object_of(value)
+    path = text_of(fields.get("abs_path")) or text_of(fields.get("path")) or ""
+    file = re.split(r"[/\\]", path.rstrip("/\\"))[-1]
+    return text_of(fields.get("name")) or text_of(fields.get("url")) or file or kind.lower() or "unknown"
 
 
 def tagged(block: object) -> tuple[str, Any]:

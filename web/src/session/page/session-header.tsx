@@ -138,7 +138,7 @@ interface SessionFactsProps {
   children: ReactNode;
 }
 
-/** What the session is and where, in one line that scrolls where it does not fit. */
+/** What the session is and where, in one line that scrolls where even a line of its own is too short. */
 export function SessionFacts({ session, live, children }: SessionFactsProps) {
   useClock();
   const now = new Date();
