@@ -110,6 +110,20 @@ it("puts all but the costliest projects into one series, and unknown ones lead n
   expect(chart.periods[0]?.values.get("Others")).toBe(4 + 3 + 2);
 });
 
+it("tells projects of one name apart by the folder above, on several days too", () => {
+  const of = (period: string, project: string, name: string) => ({
+    ...{ period, project, label: name, sessions: 1, calls: 1, cost: 1, unpriced_calls: 0 },
+  });
+  const periods = [of("2026-11-20", "/a/work", "work"), of("2026-11-21", "/a/work", "work")];
+  const other = of("2026-11-20", "/b/work", "work");
+  const namesOf = (each: typeof periods) =>
+    projectChart(each as Parameters<typeof projectChart>[0], "day", PROJECT_COST).series.map(
+      ({ name }) => name,
+    );
+  expect(namesOf(periods)).toEqual(["work"]);
+  expect(namesOf([...periods, other])).toEqual(["work · /a", "work · /b"]);
+});
+
 it("warns of a budget that is nearly spent, in words", () => {
   const budget = { name: "2026-11", limit: 10, unpriced_calls: 0 };
   renderAt(
