@@ -136,8 +136,12 @@ def test_calls_have_the_tokens_of_the_script_while_their_journal_is_there(case: 
     ]
 
 
-def test_the_program_counts_no_answer_that_it_discards() -> None:
-    """One that is too long, after which 3.0.2 asks again: its tokens are beside those that the program counts."""
+@pytest.mark.parametrize("is_seen_before", [False, True])
+def test_the_program_counts_no_answer_that_it_discards(*, is_seen_before: bool) -> None:
+    """One that is too long, after which 3.0.2 asks again: its tokens are beside those that the program counts.
+
+    An earlier sync may have seen the answer before the program discarded it.
+    """
     [source] = sources("3.0.2/stopped")
     cut = VibeRow(
         row=ANSWER,
@@ -148,7 +152,9 @@ def test_the_program_counts_no_answer_that_it_discards() -> None:
     )
     counted = {"inputTokens": 962, "cachedInputTokens": 61, "outputTokens": 37}
     end = VibeRow(row=SESSION, id="session", facts={"session": {"tokenUsage": counted}})
-    found = gather(fold_bytes(AGENT, source, b"".join(msgspec.json.encode(row) + b"\n" for row in (cut, end))))
+    before = msgspec.structs.replace(cut, entries=[{"type": "message"}])
+    rows = [before, cut, end] if is_seen_before else [cut, end]
+    found = gather(fold_bytes(AGENT, source, b"".join(msgspec.json.encode(row) + b"\n" for row in rows)))
     [message], [session] = answers(found), found.sessions.values()
     used = [message.usage, session.totals[TOTAL].usage]
     assert [(one.input, one.cache_read, one.output) for one in used if one is not None] == [

@@ -176,8 +176,10 @@ def _read_answer(context: _Context, row: VibeRow) -> None:
     usage = usage_of(row.usage)
     outcome = object_of(entry.get("outcome"))
     is_discarded = outcome.get("type") == "discarded"
-    # The program does not count an answer that it discards.
-    if row.usage is not None and not is_discarded:
+    # The program does not count an answer that it discards. An earlier row may be older than that decision.
+    if is_discarded:
+        context.state.used.pop(row.id, None)
+    elif row.usage is not None:
         context.state.used[row.id] = _counts_of(row.usage)
     # Vibe also discards what a broken stream left, and an answer that was too long, and asks again.
     is_stopped = is_discarded and outcome.get("cause") in (None, "interrupt")
