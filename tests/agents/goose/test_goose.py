@@ -18,7 +18,7 @@ from turnlog.agents import agent, detect
 from turnlog.agents.base import Source, SourceKind
 from turnlog.agents.commands import prompted_command, resume_command
 from turnlog.agents.goose.contents import TOOL_KINDS
-from turnlog.agents.goose.database import KEYS
+from turnlog.agents.goose.database import IN_MESSAGE, KEYS, LEDGER, new_facts
 from turnlog.agents.row_files import line_of
 from turnlog.model import CompactionEvent, Fate, FilePart, Message, Origin, ReasoningPart, TextPart
 from turnlog.store.base import SessionFilter
@@ -210,6 +210,21 @@ def test_what_was_used_before_the_ledger_counts_once(imported: bool, tmp_path: P
         [session], [expected] = store.sessions(SessionFilter()).items, whole.sessions(SessionFilter()).items
     assert session.usage.usage.total == expected.usage.usage.total
     assert [total.usage.exactness for total in session.totals] == ([] if imported else ["exact"])
+
+
+def test_what_an_earlier_turnlog_left_out_as_carried_over_is_counted() -> None:
+    """It noted of whatever was carried over that a message says it."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.row_factory = sqlite3.Row
+        with closing(sqlite3.connect(RUNS.folder / ANTHROPIC / "sessions/sessions.db")) as recorded:
+            recorded.backup(connection)
+        connection.execute("UPDATE usage_ledger SET cost_source = 'carried_forward' WHERE id = 1")
+        connection.execute("UPDATE messages SET metadata_json = json_remove(metadata_json, '$.usage')")
+        [carried, *_] = connection.execute("SELECT * FROM usage_ledger ORDER BY id").fetchall()
+        known = line_of(LEDGER, dict(carried), IN_MESSAGE)
+        update = new_facts(connection, carried["session_id"], [known])
+    [line, *_] = [line for line in update.lines if b"carried_forward" in line]
+    assert line == line_of(LEDGER, dict(carried))
 
 
 def test_a_version_that_counts_no_single_calls_has_a_total() -> None:

@@ -179,7 +179,7 @@ def new_facts(connection: sqlite3.Connection, session: str, log: Iterable[bytes]
             is_later = first is not None and used["created_timestamp"] >= first and not used.get("is_compaction")
             if is_carried(used):
                 is_later = _has_other_tokens(connection, session, ledger)
-            counted = line_of(LEDGER, used, IN_MESSAGE)
+            counted = line_of(LEDGER, used, IN_MESSAGES if is_carried(used) else IN_MESSAGE)
             is_in_message = is_later or lines_of_used.get(used["id"]) == counted
             is_awaited = first is None and not is_carried(used) and _is_awaited(connection, session, used)
             note = AWAITED if is_awaited else None
@@ -269,6 +269,12 @@ def _origin_of(connection: sqlite3.Connection, fork: Row) -> str | None:
 
 IN_MESSAGE = "in a message"
 """The note of what was used by a call whose message says so itself."""
+
+IN_MESSAGES = "in messages"
+"""The note of what was carried over from an imported session, whose messages say it.
+
+Earlier versions of turnlog noted `IN_MESSAGE` of whatever was carried over.
+"""
 
 AWAITED = "awaited"
 """The note of what was used by a call whose message is not written yet: Goose writes its tokens first."""

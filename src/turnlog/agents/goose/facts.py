@@ -16,6 +16,7 @@ from turnlog.agents.goose.contents import usage_of
 from turnlog.agents.goose.database import (
     AWAITED,
     IN_MESSAGE,
+    IN_MESSAGES,
     LEDGER,
     SESSIONS,
     SessionNote,
@@ -70,12 +71,12 @@ class GooseFactsFold(StatelessFold):
         lines = [line for line, *_ in ROWS.read(data, offset, 1, changes)]
         used = [(row_of(line), line.note) for line in lines if line.table == LEDGER]
         # What was carried over is a part of the session's sum that no call has.
-        used = [(row, note) for row, note in used if note == IN_MESSAGE or not is_carried(row)]
+        used = [(row, note) for row, note in used if note in (IN_MESSAGE, IN_MESSAGES) or not is_carried(row)]
         for line in lines:
             changes.counts.events += 1
             if line.table == SESSIONS:
                 self._read_session(changes, line, [row for row, _ in used])
-        totals = _totals_of([row for row, note in used if note not in (IN_MESSAGE, AWAITED)])
+        totals = _totals_of([row for row, note in used if note not in (IN_MESSAGE, IN_MESSAGES, AWAITED)])
         if totals:
             self._change(changes).totals.update(totals)
         return changes
