@@ -12,7 +12,7 @@ import pytest
 
 from support.agent_cases import CASES, DATA
 from turnlog.agents import GROUP, agent, agents, detect, find_sources
-from turnlog.agents.base import Agent
+from turnlog.agents.base import Agent, Detection
 from turnlog.agents.built_in import BUILT_IN
 from turnlog.errors import TurnlogError
 
@@ -78,6 +78,16 @@ def test_below_a_named_root_the_content_also_counts_where_one_agent_looks(tmp_pa
     # Only pi reads this folder; oh-my-pi, who wrote it, looks only below its own homes.
     shutil.copytree(DATA / "pi/handwritten-oh-my-pi", tmp_path / "saved")
     assert {reader.name for reader, _ in find_sources(agents(), [tmp_path / "saved"])} == {"oh-my-pi"}
+
+
+def test_below_a_named_root_only_the_family_of_the_reader_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A root may have thousands of logs, and to ask every agent of each takes minutes."""
+
+    def ask(*_: object) -> Detection:
+        raise AssertionError
+
+    monkeypatch.setattr(type(agent("gemini-cli")), "detect", ask)
+    assert {reader.name for reader, _ in find_sources(agents(), [DATA / "pi/handwritten-oh-my-pi"])} == {"oh-my-pi"}
 
 
 def test_no_agent_is_imported_before_it_is_asked_for() -> None:

@@ -126,20 +126,24 @@ def _one_each(found: Iterable[tuple[Agent, Source]], readers: Mapping[str, Agent
     claims: dict[str, list[tuple[Agent, Source]]] = {}
     for agent, source in found:
         claims.setdefault(source.path, []).append((agent, source))
-    alike = {name for name, agent in readers.items() if any(_is_of_family(agent, each) for each in readers.values())}
+    families = {name: _family_of(agent, readers.values()) for name, agent in readers.items()}
     for path, claimed in claims.items():
-        is_clear = len(claimed) == 1 and claimed[0][0].name not in alike
-        yield claimed[0] if is_clear else _owned(path, claimed, readers)
+        # A root may have thousands of files that one reader looks for: only its family is asked whose each of them is.
+        candidates = families[claimed[0][0].name] if len(claimed) == 1 else agents()
+        yield claimed[0] if len(candidates) == 1 else _owned(path, claimed, readers, candidates)
 
 
-def _is_of_family(agent: Agent, other: Agent) -> bool:
-    """Whether one of them reads the files of the other in the same way, from other homes."""
-    return agent is not other and (isinstance(agent, type(other)) or isinstance(other, type(agent)))
+def _family_of(agent: Agent, readers: Iterable[Agent]) -> list[Agent]:
+    """The agent, and those that read files as it does, or as the one that it began as a copy of: from other homes."""
+    origins = tuple(type(each) for each in readers if isinstance(agent, type(each)))
+    return [each for each in readers if isinstance(each, origins)]
 
 
-def _owned(path: str, claimed: Sequence[tuple[Agent, Source]], readers: Mapping[str, Agent]) -> tuple[Agent, Source]:
+def _owned(
+    path: str, claimed: Sequence[tuple[Agent, Source]], readers: Mapping[str, Agent], candidates: Sequence[Agent]
+) -> tuple[Agent, Source]:
     """The file as a source of that reader which its content names, also if that one would not look for it there."""
-    found = detect(Path(path))
+    found = detect(Path(path), candidates)
     own = next((claim for claim in claimed if claim[0].name == found.agent), None)
     reader = readers.get(found.agent or "")
     if own is not None or reader is None or found.source is None:
@@ -158,26 +162,32 @@ def _found_by_each(agents: Iterable[Agent], roots: Sequence[Path] | None) -> Ite
                 note_unreadable(str(home), f"{agent.display_name} cannot be looked for: {error!r}")
 
 
-def detect(path: Path) -> Detection:
-    """Recognise which agent and version wrote a file, from its content, or say why none matches (R-S21)."""
+def detect(path: Path, candidates: Sequence[Agent] | None = None) -> Detection:
+    """Recognise which agent and version wrote a file, from its content, or say why none matches (R-S21).
+
+    Args:
+        path: The file.
+        candidates: The agents that may have written it; None: all.
+    """
+    asked = agents() if candidates is None else candidates
     from turnlog.atomic_files import open_file
 
     try:
         with open_file(path) as file:
             head = file.read(HEAD_SIZE)
-            found = _whose(path, head)
+            found = _whose(path, head, asked)
             if found.agent is None and len(head) == HEAD_SIZE:
-                found = _whose(path, head + file.readline(_LONGEST_LINE) + file.read(MORE_SIZE))
+                found = _whose(path, head + file.readline(_LONGEST_LINE) + file.read(MORE_SIZE), asked)
     except OSError as error:
         return Detection(reason=f"cannot be read: {error.strerror or error}")
     return found
 
 
-def _whose(path: Path, head: bytes) -> Detection:
+def _whose(path: Path, head: bytes, asked: Sequence[Agent]) -> Detection:
     if not head:
         return Detection(reason="empty")
     reasons: dict[str, Detection] = {}
-    found = most_certain(_matches(path, head, reasons))
+    found = most_certain(_matches(path, head, asked, reasons))
     if found is not None:
         return found
     # Of a damaged file, the damage is the reason, and not that of each agent.
@@ -186,9 +196,9 @@ def _whose(path: Path, head: bytes) -> Detection:
     return damaged or Detection(reason="; ".join(texts), reasons=texts)
 
 
-def _matches(path: Path, head: bytes, reasons: dict[str, Detection]) -> Iterator[Detection]:
+def _matches(path: Path, head: bytes, asked: Sequence[Agent], reasons: dict[str, Detection]) -> Iterator[Detection]:
     """Those who wrote it; `reasons` gets the others by name."""
-    for candidate in agents():
+    for candidate in asked:
         detection = candidate.detect(path, head)
         if detection.agent is not None:
             yield detection
