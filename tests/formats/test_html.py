@@ -343,6 +343,12 @@ def test_a_document_says_how_long_a_session_was_as_the_page_does(lasted: float, 
     assert f"<dt>Duration</dt><dd>{words}</dd>" in page(HtmlConversation(session, []))
 
 
+def test_a_log_with_one_time_does_not_say_how_long_the_session_took() -> None:
+    at = datetime(2026, 7, 24, 9, tzinfo=UTC)
+    session = Session(id="claude-code:s1", agent="claude-code", external_id="s1", created_at=at, updated_at=at)
+    assert "<dt>Duration</dt>" not in page(HtmlConversation(session, []))
+
+
 @pytest.mark.parametrize(
     ("text", "shown"),
     [

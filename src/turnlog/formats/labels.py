@@ -144,8 +144,8 @@ def facts(session: Session) -> Iterator[tuple[str, str]]:
 
 
 def _duration(session: Session) -> str | None:
-    """From the first record to the last, as `85 ms`, `2.3 s`, `43 s` or `1 h 2 min`."""
-    if session.created_at is None or session.updated_at is None:
+    """From the first record to the last, as `85 ms`, `2.3 s`, `43 s` or `1 h 2 min`; None without two times."""
+    if session.created_at is None or session.updated_at is None or session.created_at == session.updated_at:
         return None
     lasted = (session.updated_at - session.created_at).total_seconds()
     if lasted < 9.95:
