@@ -267,6 +267,18 @@ def test_an_answer_is_there_though_the_program_was_killed_before_it_showed_it(
     assert [message.id for message in answers(found)] == [message.id for message in whole[: answer + 1]]
 
 
+def test_calls_of_a_session_that_is_first_read_while_a_later_turn_runs_are_those_of_the_model(tmp_path: Path) -> None:
+    """The context ends with the newest generation, the entries go on in the journal."""
+    home = tmp_path / "home"
+    shutil.copytree(DATA / "3.0.2/resumed", home)
+    [current], [journal] = home.rglob("CURRENT"), [one for one in home.rglob("journal/*") if one.stat().st_size]
+    generations = sorted((current.parent / "generations").iterdir())
+    current.write_text(json.dumps(json.loads(current.read_text()) | {"generation": generations[-2].name}))
+    journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:4]))
+    found = gather(*(fold_bytes(AGENT, source, log_of(source)) for source in AGENT.discover([home])))
+    assert [list(blocks(message)) for message in answers(found)] == wanted(script("main"))
+
+
 def is_result(line: bytes) -> bool:
     return json.loads(line)["type"] == "action_result"
 

@@ -392,7 +392,8 @@ class _Matched(NamedTuple):
 
 def _matched(session: VibeSession) -> list[_Matched]:
     """The answers of the context, as far as contents show which entries are theirs."""
-    shown = _turns(session.entries, is_prompt)
+    # Of turns since then, the context has nothing.
+    shown = [turn for turn in _turns(session.entries, is_prompt) if text_of(turn[0].get("id")) in session.settled]
     read = [object_of(stored.get("message")) | {"source": stored.get("source")} for stored in session.context]
     sent = _turns(read, _is_input)
     turns: list[list[_Matched]] = []

@@ -58,6 +58,8 @@ class VibeSession(NamedTuple):
     """The history as it is shown, oldest first."""
     context: list[Json]
     """The messages that the model reads, oldest first; without those before the last compaction."""
+    settled: frozenset[str | None]
+    """Ids of the entries that are as old as the context."""
     completions: list[Completion]
     """Calls of the model that are still in the journal, oldest first."""
     calls: dict[str, str]
@@ -131,6 +133,7 @@ def parse_session(files: dict[str, bytes], folder: Path) -> VibeSession:
         *list_of(object_of(checkpoint.get("context")).get("messages")),
     ]
     sequence = manifest.get("snapshot_sequence")
+    settled = frozenset(text_of(object_of(entry).get("id")) for entry in shown)
     journal = _Journal([object_of(entry) for entry in shown], state, sequence if isinstance(sequence, int) else 0)
     for record in _records(files):
         journal.read(record)
@@ -139,6 +142,7 @@ def parse_session(files: dict[str, bytes], folder: Path) -> VibeSession:
         name=folder.name,
         entries=journal.entries,
         context=[object_of(message) for message in context],
+        settled=settled,
         completions=journal.finished(),
         calls=journal.calls,
         state=journal.state,
