@@ -174,6 +174,21 @@ def test_a_fork_that_names_its_original_does_not_pay_for_it(tmp_path: Path) -> N
     in_any_order(tmp_path, files, look)
 
 
+def test_a_session_between_two_that_share_messages_may_be_read_last(tmp_path: Path) -> None:
+    """The fork shares nothing with what it came out of, but with the origin of that."""
+    files = {
+        "origin.log": A + answer("z3", parent="r-a2", at=50),
+        "between.log": line(kind="origin", link="fork", session="toy:origin") + answer("x1", at=20),
+        "fork.log": A + line(kind="origin", link="fork", session="toy:between") + answer("f3", parent="r-a2", at=3),
+    }
+
+    def look(store: ToyStore) -> None:
+        assert store.billed_sessions() == {"a1": "fork", "a2": "fork", "z3": "origin", "x1": "between", "f3": "fork"}
+        assert store.parents() == {"between": ("origin", "fork"), "fork": ("between", "fork")}
+
+    in_any_order(tmp_path, files, look)
+
+
 def test_copies_of_copies_continue_one_another(tmp_path: Path) -> None:
     """Claude Code 1.0 resumes in a new file each time, with all that was before, whatever the ids of the sessions."""
     second = A + answer("s3", parent="r-a2", at=3)

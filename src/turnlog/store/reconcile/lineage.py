@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import defaultdict
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from turnlog.agents.base import HOOKED_FROM
@@ -61,15 +62,15 @@ def settle_shared(connection: sqlite3.Connection, session_keys: set[int]) -> Sha
     group = _relatives(connection, session_keys)
     rank = {key: _rank(connection, key) for key in group}
     ids = {key: session_id_of(connection, key) for key in group}
-    above = {key: _ancestors(connection, ids[key]) for key in group}
+    depths = _Depths(connection, ids)
     billing: list[BillingChange] = []
     latest: dict[int, tuple[int, int]] = {}
     for message_key, old, members in _shared_messages(connection, group):
         # Records that are marked as copies (`forkedFrom` in Claude Code's log) decide first, then what records say a
         # session came out of (Kimi Code's state). Claude Code up to 1.0.24 copied a resumed history without either;
         # then the session wins whose own messages begin earliest.
-        holders = {ids[key] for key, _, _ in members}
-        new = min(members, key=lambda member: (member[1], len(above[member[0]] & holders), rank[member[0]]))[0]
+        depth = depths.among(frozenset(key for key, _, _ in members))
+        new = min(members, key=lambda member: (member[1], depth[member[0]], rank[member[0]]))[0]
         # A message that was handed over is billed to no session, nor are copies of it.
         if new != old and not (old is None and all(copied for _, copied, _ in members)):
             billing.append(BillingChange(message_key, old, new))
@@ -108,6 +109,39 @@ def _rank(connection: sqlite3.Connection, session_key: int) -> tuple[int, int, s
     ).fetchone()
     external_id = connection.execute("SELECT external_id FROM sessions WHERE key = ?", (session_key,)).fetchone()[0]
     return (-1 if own is None else own, count, external_id)
+
+
+class _Depths:
+    """Out of how many of some sessions of a group each of them came, as records say."""
+
+    def __init__(self, connection: sqlite3.Connection, ids: Mapping[int, str]) -> None:
+        """Begin with the ids of a group that shares messages.
+
+        A link over a session outside of the group says nothing: that may be read after the group was settled.
+        """
+        keys = {session_id: key for key, session_id in ids.items()}
+        stated = "SELECT parent_id FROM links WHERE child_id = ? AND inferred <> ?"
+        self._parents = {
+            key: [keys[parent] for (parent,) in connection.execute(stated, (session_id, _BY_STORE)) if parent in keys]
+            for key, session_id in ids.items()
+        }
+        self._above = {key: self._ancestors(key) for key in ids}
+        self._among: dict[frozenset[int], dict[int, int]] = {}
+
+    def _ancestors(self, key: int) -> set[int]:
+        found, pending = {key}, [key]
+        while pending:
+            new = [parent for parent in self._parents[pending.pop()] if parent not in found]
+            found.update(new)
+            pending += new
+        return found - {key}
+
+    def among(self, holders: frozenset[int]) -> dict[int, int]:
+        """Session -> how many of these it came out of. Many messages have the same holders."""
+        known = self._among.get(holders)
+        if known is None:
+            known = self._among[holders] = {key: len(self._above[key] & holders) for key in holders}
+        return known
 
 
 class Origins:
@@ -203,8 +237,9 @@ def drop_inferred(connection: sqlite3.Connection, child_id: str) -> None:
     connection.execute("DELETE FROM links WHERE child_id = ? AND inferred = ?", (child_id, _BY_STORE))
 
 
-def sharing(connection: sqlite3.Connection, ids: set[str]) -> set[int]:
-    """Those of these session keys that share messages with other sessions."""
+def sharing(connection: sqlite3.Connection, linked: set[str]) -> set[int]:
+    """Keys of sessions that share messages with others, and of which a new link of these says out of what they came."""
+    ids = _with_descendants(connection, linked)
     rows = (
         connection.execute(
             "SELECT key FROM sessions WHERE agent = ? AND external_id = ? AND shares = 1",
@@ -241,7 +276,7 @@ def attach_parents(connection: sqlite3.Connection, linked: set[str], relinked: s
         children.update(row[0] for row in rows)
     attached: set[int] = set()
     # A new link may close a cycle of subagents or open one: which of them has no parent is decided for all of them.
-    for child in _with_subagents(connection, children):
+    for child in _with_descendants(connection, children, "subagent"):
         _, parent, kind = _nearest_parent(connection, child)
         if kind == "subagent" and _begins_cycle(connection, child):
             parent, kind = None, None
@@ -256,14 +291,14 @@ def attach_parents(connection: sqlite3.Connection, linked: set[str], relinked: s
     return attached
 
 
-def _with_subagents(connection: sqlite3.Connection, ids: set[str]) -> set[str]:
-    """These sessions and all subagents below them."""
+def _with_descendants(connection: sqlite3.Connection, ids: set[str], kind: str | None = None) -> set[str]:
+    """These sessions and all below them, by links of one kind or of any."""
     found: set[str] = set(ids)
     pending = sorted(ids)
     while pending:
         marks = ",".join("?" * len(piece := pending[:_LOOKUP_SIZE]))
         rows = connection.execute(
-            f"SELECT child_id FROM links WHERE parent_id IN ({marks}) AND kind = 'subagent'", piece
+            f"SELECT child_id FROM links WHERE parent_id IN ({marks}) AND kind = coalesce(?, kind)", (*piece, kind)
         ).fetchall()
         new = {child for (child,) in rows} - found
         found |= new
