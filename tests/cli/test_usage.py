@@ -117,12 +117,15 @@ def test_filters_hold(run: Command) -> None:
     assert rows(run, "--agent", "plai") == rows(run)
 
 
+ABOUT = Usage(input=5, output=5, exactness="estimated")
+
+
 def test_for_people_it_is_a_table_with_what_is_missing_beside_it(run: Command) -> None:
     result = run("usage", "--by", "project")
     head, *lines, total = result.stdout.splitlines()
     assert head.split() == ["Project", "Path", "Calls", "Input", "Cache", "write", "Cache", "read", "Output", "Cost"]
     assert {line.split()[0] for line in lines} == {"webshop", "blog"}
-    assert total.split() == ["Total", "4", "400", *"––", "200", "≥", "$0.45"]  # noqa: RUF001
+    assert total.split() == ["Total", "4", "400", *"00", "200", "≥", "$0.45"]
     assert result.stderr.startswith("1 call without a known price")
 
 
@@ -132,7 +135,7 @@ def test_what_no_log_counts_is_unknown_and_what_an_agent_reported_is_beside_it(r
     paid, silent = Log(home, "paid"), Log(home, "silent")
     paid.session(project_path="/w/paid", reported_cost=0.7)
     cost = Cost(amount=Decimal("0.7"), kind="reported")
-    paid.message(Message(id="a", role="assistant", model="secret", usage=Usage(input=5, output=5), cost=cost))
+    paid.message(Message(id="a", role="assistant", model="secret", usage=ABOUT, cost=cost))
     silent.session(project_path="/w/silent")
     silent.message(Message(id="b", role="assistant", model="secret"))
     read_home(tmp_path / "own.db", home)
@@ -140,11 +143,27 @@ def test_what_no_log_counts_is_unknown_and_what_an_agent_reported_is_beside_it(r
     head, *lines, total = run("usage", "--by", "project", *own).stdout.splitlines()
     assert head.split()[-2:] == ["Cost", "Reported"]
     cells = {line.split()[0]: line.split()[2:] for line in lines}
-    assert cells == {"paid": ["1", "5", *"––", "5", "–", "$0.70"], "silent": ["1", *"––––––"]}  # noqa: RUF001
+    assert cells == {"paid": ["1", "≈", "5", *"––", "≈", "5", "–", "$0.70"], "silent": ["1", *"––––––"]}  # noqa: RUF001
     assert total.split() == ["Total", "2", "≥", "5", *"––", "≥", "5", "–", "$0.70"]  # noqa: RUF001
     assert "$0.70 reported" in run("sessions", *own).stdout
     *_, total = run("usage", "--by", "session", *own).stdout.splitlines()
     assert total.split()[-2:] == ["\N{EN DASH}", "$0.70"]
+
+
+def test_what_agents_reported_of_sessions_is_no_sum_of_what_their_calls_cost(run: Command, tmp_path: Path) -> None:
+    """A session's own total may have calls in it whose cost nobody told, or what its origin had cost."""
+    home = tmp_path / "plain"
+    home.mkdir()
+    log = Log(home, "paid")
+    log.session(reported_cost=0.7)
+    cost = Cost(amount=Decimal("0.2"), kind="reported")
+    log.message(Message(id="a", role="assistant", model="secret", usage=Usage(input=5, output=5), cost=cost))
+    read_home(tmp_path / "own.db", home)
+    own = ("--store", str(tmp_path / "own.db"), "--no-sync")
+    _, row, total = run("usage", "--by", "session", *own).stdout.splitlines()
+    assert (row.split()[-1], total.split()[-1]) == ("$0.70", "\N{EN DASH}")
+    *_, total = run("usage", "--by", "model", *own).stdout.splitlines()
+    assert total.split()[-1] == "$0.20"
 
 
 def test_calls_without_a_time_are_not_known_to_be_none_in_a_period(run: Command, tmp_path: Path) -> None:
@@ -179,7 +198,7 @@ def test_sessions_have_their_titles_beside_them(run: Command) -> None:
 
 def test_a_narrow_terminal_cuts_names_and_no_numbers() -> None:
     written = click.unstyle(on_terminal("usage", "--by", "session", columns=72)[1])
-    assert re.search(r"^3f2a91c0 +Repair .*… +2 +200 +– +– +100 +≥ \$0\.15", written, re.MULTILINE)  # noqa: RUF001
+    assert re.search(r"^3f2a91c0 +Repair .*… +2 +200 +0 +0 +100 +≥ \$0\.15", written, re.MULTILINE)
     assert max(len(line) for line in written.splitlines() if "call" not in line) <= 72
 
 

@@ -65,6 +65,7 @@ describe("sums of usage", () => {
   test("what no log tells of a cache or of thinking is unknown beside what it tells", () => {
     const some = totals({ calls: 3, estimated_calls: 3, tokens: 7712, input: 7600, output: 112 });
     expect(shown(some)).toEqual(["≈ 7.71k", "≈ 7.6k", "unknown", "unknown", "≈ 112", "unknown"]);
+    expect(shown({ ...some, estimated_calls: 0 })).toEqual(["7.71k", "7.6k", "0", "0", "112", "unknown"]);
   });
 
   test("only the answers are at least so long where their end is not known", () => {

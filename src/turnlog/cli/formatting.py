@@ -101,10 +101,10 @@ def cost_of(session: Session) -> str:
     return money(session.cost.amount, session.unpriced_calls, session.usage.usage.exactness)
 
 
-def cost_with_subagents(preview: SessionPreview) -> str:
-    """What a session and the subagents below it cost; empty for one without subagents."""
+def cost_with_subagents(preview: SessionPreview, exactness: Exactness) -> str:
+    """What a session and the subagents below it cost, at most as exact as itself; empty for one without subagents."""
     cost = preview.cost_with_subagents
-    return "" if cost is None else money(cost.amount, preview.unpriced_with_subagents)
+    return "" if cost is None else money(cost.amount, preview.unpriced_with_subagents, exactness)
 
 
 def size(number: int) -> str:

@@ -183,7 +183,7 @@ def _write_list(store: Store, page: Page[Session], *, with_actions: bool) -> Non
             session.title or formatting.UNKNOWN,
             *((_last_action(store, session.id, states.get(session.id)),) if with_actions else ()),
             formatting.cost_of(session),
-            formatting.cost_with_subagents(previews[session.id]),
+            formatting.cost_with_subagents(previews[session.id], session.usage.usage.exactness),
             formatting.count(session.counts.prompts),
             formatting.count(session.counts.tool_calls),
             formatting.duration(previews[session.id].active_ms),

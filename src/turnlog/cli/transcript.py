@@ -216,7 +216,7 @@ def _head(session: Session, status: str | None, preview: SessionPreview | None, 
     detail = ", ".join(filter(None, (session.worktree and f"worktree {session.worktree}", session.git_branch)))
     branch = f" ({detail})" if detail else ""
     counts = session.counts
-    with_subagents = formatting.cost_with_subagents(preview) if preview else ""
+    with_subagents = formatting.cost_with_subagents(preview, session.usage.usage.exactness) if preview else ""
     more = f" ({with_subagents} with subagents)" if with_subagents else ""
     failed = f" ({formatting.count(counts.failed_tool_calls)} failed)" if counts.failed_tool_calls else ""
     facts = (

@@ -5,9 +5,10 @@ Answers from totals in the store and imports nothing of the model, so that it st
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,7 +32,7 @@ from turnlog.store.base import UsageFilter
 from turnlog.store.budgets import budget_state
 from turnlog.store.choices import USAGE_BY, UsageBy
 from turnlog.store.names import find_agent, find_model, find_project
-from turnlog.store.usage_report import UsageBlock, UsageBudget, UsagePart, UsageReport, UsageTotals, to_csv
+from turnlog.store.usage_report import UsageBlock, UsageBudget, UsagePart, UsageReport, UsageRow, UsageTotals, to_csv
 
 if TYPE_CHECKING:
     from turnlog.store.base import Store
@@ -175,7 +176,11 @@ def _write_report(report: UsageReport, shown: Mapping[str, str]) -> None:
     )
     rows = list(_lines(report, shown))
     active = _active(report, formatting.duration(report.active_ms))
-    write_table(columns, rows, ("Total", *[""] * (len(titles) - 1), *active, *_cells(report.totals, has_reported)))
+    totals = report.totals
+    if report.by in _SESSIONS and totals.reported_cost != _reported(report.rows):
+        # An agent also reports of a session what a fork began with, and what no call of it cost.
+        totals = replace(totals, reported_cost=None)
+    write_table(columns, rows, ("Total", *[""] * (len(titles) - 1), *active, *_cells(totals, has_reported)))
     for row in report.rows:
         if row.block is not None and row.block.is_running:
             click.echo(_running(row.block))
@@ -184,6 +189,12 @@ def _write_report(report: UsageReport, shown: Mapping[str, str]) -> None:
         write_budget_warning(f"the {budget.period}", state, budget.spent, budget.limit, budget.unpriced_calls)
     for note in report.missing:
         write_note(note)
+
+
+def _reported(rows: Iterable[UsageRow]) -> Decimal | None:
+    """What the rows have together that agents reported; None if they have nothing."""
+    costs = [row.totals.reported_cost for row in rows if row.totals.reported_cost is not None]
+    return sum(costs, Decimal()) if costs else None
 
 
 def _has_reported(report: UsageReport) -> bool:

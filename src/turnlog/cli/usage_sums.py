@@ -24,10 +24,9 @@ def token_sums(totals: UsageTotals) -> tuple[str, ...]:
             return formatting.UNKNOWN
         return (formatting.mark(exactness, totals.unknown_calls) if number else "") + formatting.tokens(number)
 
-    is_cache_told = totals.has_cache or not totals.tokens
     return (
         shown(totals.input + totals.tool_prompt),
-        shown(totals.cache_write_5m + totals.cache_write_1h + totals.cache_write, is_told=is_cache_told),
-        shown(totals.cache_read, is_told=is_cache_told),
+        shown(totals.cache_write_5m + totals.cache_write_1h + totals.cache_write, is_told=totals.tells_cache),
+        shown(totals.cache_read, is_told=totals.tells_cache),
         shown(totals.output + totals.reasoning, totals.exactness),
     )

@@ -395,7 +395,7 @@ def _usage_line(row: UsageRow) -> str:
     tokens = "tokens unknown"
     if totals.has_tokens:
         cached = totals.cache_read + totals.cache_write_5m + totals.cache_write_1h + totals.cache_write
-        told = f"{cached:,}" if totals.has_cache or not totals.tokens else "unknown"
+        told = f"{cached:,}" if totals.tells_cache else "unknown"
         tokens = f"input {totals.input:,}, cached {told}, output {totals.output:,}"
     return f"{row.label or row.name or 'unknown'}: {totals.calls} calls, {tokens}, {_cost(totals)}"
 

@@ -80,12 +80,14 @@ class UsageTotals:
         return exactness_of(self.estimated_calls, self.lower_bound_calls, self.session_totals)
 
     @property
-    def has_cache(self) -> bool:
-        """Whether a log says of any token that it was read from a cache or written to one.
+    def tells_cache(self) -> bool:
+        """Whether logs say how many tokens were read from a cache and written to one.
 
-        Many do not count these: no such token is not known to be none.
+        Estimated tokens, and totals of whole sessions, without any of these do not count them: it is not known that
+        there were none.
         """
-        return bool(self.cache_read or self.cache_write_5m or self.cache_write_1h or self.cache_write)
+        cached = self.cache_read or self.cache_write_5m or self.cache_write_1h or self.cache_write
+        return bool(cached) or not self.tokens or not (self.estimated_calls or self.session_totals)
 
     @property
     def has_tokens(self) -> bool:

@@ -96,19 +96,20 @@ export function Cost({ session }: { session: Priced }) {
 }
 
 /** A list shows the cost of each session alone, also where others did a part of its work. */
-function costOfSubagents({
-  cost_with_subagents: total,
-  unpriced_with_subagents: unpriced,
-}: Priced): string | null {
-  return total
-    ? `without its subagents; ${formatTotalCost(Number(total.amount), unpriced ?? 0)} with them`
-    : null;
+function costOfSubagents(session: Priced): string | null {
+  const total = costWithSubagents(session);
+  return total ? `without its subagents; ${total} with them` : null;
+}
+
+/** What a session and its subagents cost, at most as exact as the session itself. */
+function costWithSubagents({ cost_with_subagents: total, unpriced_with_subagents: unpriced, usage }: Priced) {
+  return total ? formatTotalCost(Number(total.amount), unpriced ?? 0, usage?.usage?.exactness) : null;
 }
 
 /** What is not in the cost of the session itself: its subagents, or what it shares with another session. */
 export function CostBesides({ session }: { session: SessionItem }) {
-  const { cost_with_subagents: total, unpriced_with_subagents: unpriced } = session;
-  if (total) return ` (${formatTotalCost(Number(total.amount), unpriced ?? 0)} with subagents)`;
+  const total = costWithSubagents(session);
+  if (total) return ` (${total} with subagents)`;
   return !isUsed(session) && noUsage(session) === SHARED ? " (shared answers count in the original)" : null;
 }
 

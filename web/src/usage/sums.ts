@@ -33,9 +33,10 @@ function written({ cache_write_5m, cache_write_1h, cache_write }: UsageTotals): 
   return cache_write_5m + cache_write_1h + cache_write;
 }
 
-/** Many logs count what a cache had as input: no such token beside input is not known to be none. */
+/** Estimated tokens, and totals of sessions, do not count what a cache had: that they have none is not known to be so. */
 export function tellsCache(totals: UsageTotals): boolean {
-  return totals.cache_read + written(totals) > 0 || totals.tokens === 0;
+  const isCounted = totals.estimated_calls === 0 && totals.session_totals === 0;
+  return totals.cache_read + written(totals) > 0 || totals.tokens === 0 || isCounted;
 }
 
 /** Whether anything was used, be it known only of whole sessions, or only what it cost. */

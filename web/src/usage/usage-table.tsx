@@ -85,7 +85,7 @@ export function UsageTable({ report, rows, measure, filters }: UsageTableProps) 
           <tr className="usage-total">
             <th scope="row">Total</th>
             <Active report={report} milliseconds={report.active_ms} />
-            <Figures totals={totals} columns={columns} hasReported={hasReported} />
+            <Figures totals={summed(report)} columns={columns} hasReported={hasReported} />
           </tr>
           {rows.map((row) => (
             <Fragment key={row.name ?? ""}>
@@ -119,6 +119,17 @@ export function UsageTable({ report, rows, measure, filters }: UsageTableProps) 
       </table>
     </div>
   );
+}
+
+/**
+ * The totals of a report. An agent also reports of a session what a fork began with, and what no call of it cost: where
+ * the rows of sessions come to another sum, none is shown.
+ */
+function summed({ by, rows, totals }: UsageReport): UsageTotals {
+  if (by !== "session" && by !== "subagent") return totals;
+  const reported = rows.reduce((sum, row) => sum + (row.totals.reported_cost ?? 0), 0);
+  const isSum = Math.abs(reported - (totals.reported_cost ?? 0)) < 1e-6;
+  return isSum ? totals : { ...totals, reported_cost: null };
 }
 
 /** The filters that select what is in a row, as far as the list of sessions has them. */
