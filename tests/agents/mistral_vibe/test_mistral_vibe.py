@@ -279,6 +279,29 @@ def test_calls_of_a_session_that_is_first_read_while_a_later_turn_runs_are_those
     assert [list(blocks(message)) for message in answers(found)] == wanted(script("main"))
 
 
+@pytest.mark.parametrize(
+    ("session", "count"),
+    [
+        pytest.param("6692e446-6585-523b-56ee-8e010dc81f98", 0, id="a call that waits runs"),
+        pytest.param("6692e446-6585-523b-56ee-8e010dc81f98", 7, id="a call that waited ended since the context"),
+        pytest.param("child-e38c5f817ae3afa374023650", 5, id="the model was asked before the journal begins"),
+    ],
+)
+def test_a_call_is_that_of_the_model_also_in_a_session_that_is_first_read_while_it_runs(
+    session: str, count: int, tmp_path: Path
+) -> None:
+    home = tmp_path / "home"
+    shutil.copytree(DATA / "3.0.2/subagent", home)
+    whole = gather(*(fold_bytes(AGENT, source, log_of(source)) for source in AGENT.discover([home])))
+    [folder] = home.rglob(session)
+    current, [journal] = folder / "CURRENT", [one for one in folder.rglob("journal/*") if one.stat().st_size]
+    generations = sorted((folder / "generations").iterdir())
+    current.write_text(json.dumps(json.loads(current.read_text()) | {"generation": generations[-2].name}))
+    journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:count]))
+    found = gather(*(fold_bytes(AGENT, source, log_of(source)) for source in AGENT.discover([home])))
+    assert calls_of(found).keys() == calls_of(whole).keys()
+
+
 def is_result(line: bytes) -> bool:
     return json.loads(line)["type"] == "action_result"
 

@@ -9,7 +9,7 @@ from the times of the calls, and marked.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
@@ -399,7 +399,7 @@ def _matched(session: VibeSession) -> list[_Matched]:
     turns: list[list[_Matched]] = []
     while shown and sent:
         if texts_of(shown[-1][0].get("content")) == texts_of(sent[-1][0].get("content")):
-            turns.append(list(_matched_turn(shown.pop(), sent.pop())))
+            turns.append(list(_matched_turn(shown.pop(), sent.pop(), session.settled)))
         else:
             # A summary takes the place of a prompt.
             sent.pop()
@@ -420,7 +420,7 @@ def _turns(items: Sequence[Json], begins: Callable[[Json], bool]) -> list[Turn]:
     return turns
 
 
-def _matched_turn(shown: Turn, sent: Turn) -> Iterator[_Matched]:
+def _matched_turn(shown: Turn, sent: Turn, settled: Container[str | None]) -> Iterator[_Matched]:
     outputs = {text_of(one.get("tool_call_id")): one for one in sent if one.get("role") == "tool"}
     before, entries = text_of(shown[0].get("id")) or "", shown[1:]
     for message in sent[1:]:
@@ -433,7 +433,7 @@ def _matched_turn(shown: Turn, sent: Turn) -> Iterator[_Matched]:
         found: list[tuple[VibeCall, str | None]] = []
         for call in calls:
             answer = outputs.get(call.id)
-            effect = _take_effect(entries, call, answer)
+            effect = _take_effect(entries, call, answer, settled)
             if effect is None and answer is not None:
                 call.output, call.failed = texts_of(answer.get("content")), answer.get("outcome") == "failure"
             found.append((call, effect))
@@ -459,9 +459,12 @@ def _take_action(entries: list[Json], message: Json) -> str | None:
     return None
 
 
-def _take_effect(entries: list[Json], call: VibeCall, answer: Json | None) -> str | None:
+def _take_effect(
+    entries: list[Json], call: VibeCall, answer: Json | None, settled: Container[str | None]
+) -> str | None:
     """The entry of a call, by its tool and what went in or came out; it is taken off."""
     name = _OTHER_NAMES.get(call.name, call.name)
+    unlike: list[int] = []
     for place, entry in enumerate(entries):
         detail = object_of(entry.get("detail"))
         tool = text_of(detail.get("toolName")) or ""
@@ -470,8 +473,12 @@ def _take_effect(entries: list[Json], call: VibeCall, answer: Json | None) -> st
         output = object_of(object_of(entry.get("state")).get("output")).get("structured_content")
         same_output = answer is not None and output is not None and _json(texts_of(answer.get("content"))) == output
         if same_output or _json(call.arguments or "") == detail.get("input"):
-            del entries[place]
-            return text_of(entry.get("id"))
+            return text_of(entries.pop(place).get("id"))
+        if text_of(entry.get("id")) in settled:
+            unlike.append(place)
+    # Vibe adds a deadline to what goes into a call that waits: before it ends, only its tool says whose it is.
+    if answer is None and len(unlike) == 1:
+        return text_of(entries.pop(unlike[0]).get("id"))
     return None
 
 

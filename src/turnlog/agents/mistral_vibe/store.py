@@ -234,8 +234,8 @@ class _Journal:
         action = text_of(payload.get("action_id"))
         if kind == "action_intent" and action:
             self._read_intent(action, object_of(payload.get("request")))
-        elif kind == "action_result" and action in self._requested:
-            self._results[action] = object_of(object_of(payload.get("result")).get("result"))
+        elif kind == "action_result" and action:
+            self._read_result(action, object_of(object_of(payload.get("result")).get("result")))
         elif kind == "core_input":
             given = object_of(payload.get("input"))
             ended = text_of(object_of(given.get("command")).get("action_id"))
@@ -270,6 +270,14 @@ class _Journal:
             self._requested[action] = text_of(request.get("purpose")) or "", text_of(request.get("turn_id")) or ""
         elif call:
             self.calls[action] = call
+
+    def _read_result(self, action: str, result: Json) -> None:
+        # A generation may be written while the model answers: the intent is in the journal before it, which is gone.
+        makes_calls = any(object_of(part).get("type") == "tool_call" for part in list_of(result.get("parts")))
+        if makes_calls and action not in self._requested and self.entries:
+            self._requested[action] = _ANSWERS, text_of(self.entries[-1].get("turnId")) or ""
+        if action in self._requested:
+            self._results[action] = result
 
     def _apply(self, change: Json) -> None:
         match change.get("op"):
