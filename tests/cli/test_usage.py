@@ -16,6 +16,7 @@ from support.cli_runner import Command, on_terminal
 from support.plain_agent import Log
 from support.plain_history import OTHER, SESSION, SUBAGENT
 from support.plain_store import read_home
+from turnlog.cli.formatting import UNKNOWN
 from turnlog.model import Cost, Message, Usage
 from turnlog.store.usage_report import UsageReport, UsageRow, UsageTotals, to_csv
 
@@ -143,11 +144,14 @@ def test_what_no_log_counts_is_unknown_and_what_an_agent_reported_is_beside_it(r
     head, *lines, total = run("usage", "--by", "project", *own).stdout.splitlines()
     assert head.split()[-2:] == ["Cost", "Reported"]
     cells = {line.split()[0]: line.split()[2:] for line in lines}
-    assert cells == {"paid": ["1", "≈", "5", *"––", "≈", "5", "–", "$0.70"], "silent": ["1", *"––––––"]}  # noqa: RUF001
-    assert total.split() == ["Total", "2", "≥", "5", *"––", "≥", "5", "–", "$0.70"]  # noqa: RUF001
+    assert cells == {
+        "paid": ["1", "≈", "5", UNKNOWN, UNKNOWN, "≈", "5", UNKNOWN, "$0.70"],
+        "silent": ["1", *[UNKNOWN] * 6],
+    }
+    assert total.split() == ["Total", "2", "≥", "5", UNKNOWN, UNKNOWN, "≥", "5", UNKNOWN, "$0.70"]
     assert "$0.70 reported" in run("sessions", *own).stdout
     *_, total = run("usage", "--by", "session", *own).stdout.splitlines()
-    assert total.split()[-2:] == ["\N{EN DASH}", "$0.70"]
+    assert total.split()[-2:] == [UNKNOWN, "$0.70"]
 
 
 def test_what_agents_reported_of_sessions_is_no_sum_of_what_their_calls_cost(run: Command, tmp_path: Path) -> None:
@@ -161,7 +165,7 @@ def test_what_agents_reported_of_sessions_is_no_sum_of_what_their_calls_cost(run
     read_home(tmp_path / "own.db", home)
     own = ("--store", str(tmp_path / "own.db"), "--no-sync")
     _, row, total = run("usage", "--by", "session", *own).stdout.splitlines()
-    assert (row.split()[-1], total.split()[-1]) == ("$0.70", "\N{EN DASH}")
+    assert (row.split()[-1], total.split()[-1]) == ("$0.70", UNKNOWN)
     *_, total = run("usage", "--by", "model", *own).stdout.splitlines()
     assert total.split()[-1] == "$0.20"
 
@@ -173,7 +177,7 @@ def test_calls_without_a_time_are_not_known_to_be_none_in_a_period(run: Command,
     read_home(tmp_path / "own.db", home)
     own = ("--store", str(tmp_path / "own.db"), "--no-sync", "--by", "model", "--since", "2026-11-01")
     result = run("usage", *own)
-    assert result.stdout.splitlines()[-1].split() == ["Total", "0", *"–––––"]  # noqa: RUF001
+    assert result.stdout.splitlines()[-1].split() == ["Total", "0", *[UNKNOWN] * 5]
     assert result.stderr.startswith("1 call has no time")
     assert json.loads(run("usage", *own, "--json").stdout)["totals"]["cost"] is None
 
