@@ -67,7 +67,7 @@ def settle_shared(connection: sqlite3.Connection, session_keys: set[int]) -> Sha
     latest: dict[int, tuple[int, int]] = {}
     for message_key, old, members in _shared_messages(connection, group):
         # Records that are marked as copies (`forkedFrom` in Claude Code's log) decide first, then what records say a
-        # session came out of (Kimi Code's state). Claude Code up to 1.0.24 copied a resumed history without either;
+        # session came out of (Kimi Code's state). Claude Code 1.0.24 and 1.0.91 copied a resumed history with neither;
         # then the session wins whose own messages begin earliest.
         depth = depths.among(frozenset(key for key, _, _ in members))
         new = min(members, key=lambda member: (member[1], depth[member[0]], rank[member[0]]))[0]
