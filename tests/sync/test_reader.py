@@ -6,6 +6,7 @@ R-C13, R-C19: reading again updates and never duplicates; only what is new is re
 from __future__ import annotations
 
 import os
+import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
@@ -22,7 +23,7 @@ from support.toy_agent import ToyAgent, ToyFold, line
 from support.toy_logs import make_world
 from support.toy_store import ToyStore
 from turnlog.agents.changes import Changes
-from turnlog.errors import StoreBusyError
+from turnlog.errors import DamagedError, NotFoundError, StoreBusyError
 from turnlog.store import zstd
 from turnlog.store.connection import connect, write_transaction
 
@@ -397,6 +398,52 @@ def test_a_source_that_fails_while_it_is_read_takes_nothing_with_it(
     store.read("bad.log")
     assert len(messages(store)) == 7
     store.dump()
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        sqlite3.IntegrityError("UNIQUE constraint failed"),
+        sqlite3.DataError("string or blob too big"),
+        DamagedError("there is no frame 7"),
+        NotFoundError("the store holds no blob"),
+        ValueError("half an emoji: \ud83d"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_what_the_store_refuses_of_one_source_keeps_no_other_from_being_read(
+    store: ToyStore, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    feed = ToyFold.feed
+
+    def fail(self: ToyFold, data: bytes, offset: int) -> Changes:
+        if b"poison" in data:
+            raise error
+        return feed(self, data, offset)
+
+    monkeypatch.setattr(ToyFold, "feed", fail)
+    for name in ("one", "bad", "two"):
+        store.append(f"{name}.log", text("poison" if name == "bad" else name))
+    result = store.read("one.log", "bad.log", "two.log")
+    assert [Path(found.path).name for found in result.problems] == ["bad.log"]
+    assert messages(store) == ["one", "two"]
+    assert len(store.rows("SELECT path FROM sources WHERE problem IS NOT NULL")) == 1
+
+
+@pytest.mark.parametrize("damage", ["data = zeroblob(length(data))", "length = length + 1"])
+def test_damaged_bytes_of_one_source_keep_no_other_from_being_read(store: ToyStore, damage: str) -> None:
+    store.append("bad.log", text("m0"))
+    store.append("good.log", text("m1"))
+    store.read("bad.log", "good.log")
+    with write_transaction(store.connection):
+        store.connection.execute(
+            f"UPDATE archive SET {damage} WHERE source_key = (SELECT key FROM sources WHERE path LIKE '%/bad.log')"
+        )
+    store.write("bad.log", text("m0", "another"))
+    store.append("good.log", text("m2"))
+    result = store.read("bad.log", "good.log")
+    assert [Path(found.path).name for found in result.problems] == ["bad.log"]
+    assert messages(store) == ["m0", "m1", "m2"]
 
 
 def test_a_store_that_cannot_be_written_is_nobodys_problem_but_the_stores(

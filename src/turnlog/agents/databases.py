@@ -264,7 +264,7 @@ class SessionDatabases(NamedTuple):
                     versions[source.path] = listed.version
                     yield source
             version = _version_of(stamp, versions)
-        except (OSError, SourceError):
+        except Exception:  # Whatever is wrong with it, reading it reports; the agent's other databases are read.
             version = _UNREADABLE
         yield database_source(database, root, agent, version)
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import Executor, Future
 from typing import NamedTuple
 
-from turnlog.errors import NotFoundError, StoreError
+from turnlog.errors import DamagedError, NotFoundError, StoreError
 from turnlog.store import zstd
 
 SEGMENT_SIZE = 1 << 20
@@ -292,7 +292,7 @@ class Archive:
         for frame_start, length, data in rows.fetchall():
             piece = zstd.decompress(data)
             if len(piece) != length:
-                raise StoreError(f"a frame of source {source_key}.{generation} at {frame_start} is damaged")
+                raise DamagedError(f"a frame of source {source_key}.{generation} at {frame_start} is damaged")
             yield frame_start, piece
 
     def _refill(self, source_key: int, generation: int, start: int, data: bytes) -> tuple[int, bytes]:
