@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import turnlog.sync.log_file as module
+from support.plain_store import PRICE_VERSION, price
 from support.profiles import examples
 from support.store_dump import differences
 from support.toy_agent import ToyAgent, ToyFold, line
@@ -26,6 +27,7 @@ from turnlog.agents.changes import Changes
 from turnlog.errors import DamagedError, NotFoundError, StoreBusyError
 from turnlog.store import zstd
 from turnlog.store.connection import connect, write_transaction
+from turnlog.sync.reader import SourceReader
 
 GENERATION = 5
 """Where an event's place in its file begins among what `store_dump` tells of it."""
@@ -122,6 +124,37 @@ def test_a_torn_last_line_is_reported_until_it_is_complete_and_read_once(store: 
     assert diagnostics(store) == []
     assert source(store, "lines") == 3
     assert store.archived("s.log") == [first + second + text("m3")]
+
+
+def test_of_a_long_last_line_that_grows_only_what_is_new_is_read(store: ToyStore) -> None:
+    first, second = text("m1"), text("m2", "x" * 100_000)
+    store.add("s.log", first, second[:90_000])
+    read: list[int] = []
+
+    def add(data: bytes) -> int:
+        store.append("s.log", data)
+        read.clear()
+        SourceReader(store.connection, price, PRICE_VERSION, read.append).read([(store.agent, store.source("s.log"))])
+        return sum(read)
+
+    assert [add(second[start : start + 3]) for start in (90_000, 90_003)] == [3, 3]
+    assert diagnostics(store) == [(0, len(first), 90_006, 2, "cut off at the end of the file")]
+    assert store.archived("s.log") == [first + second[:90_006]]
+    assert add(second[90_006:].rstrip(b"\n")) > 100_000
+    assert messages(store) == ["m1", "m2"]
+    assert add(b"\n" + text("m3")) < 1000
+    assert (messages(store), diagnostics(store)) == (["m1", "m2", "m3"], [])
+
+
+def test_of_a_log_that_is_one_long_line_only_what_is_new_is_read(store: ToyStore) -> None:
+    line = text("m1", "x" * 100_000)
+    store.add("s.log", line[:90_000])
+    read: list[int] = []
+    store.append("s.log", line[90_000:90_003])
+    SourceReader(store.connection, price, PRICE_VERSION, read.append).read([(store.agent, store.source("s.log"))])
+    assert read == [3]
+    store.add("s.log", line[90_003:])
+    assert (messages(store), diagnostics(store)) == (["m1"], [])
 
 
 def test_a_line_that_is_never_completed_is_damage_like_any_other(store: ToyStore) -> None:
