@@ -11,6 +11,7 @@
   x SettingsError            the user's settings cannot be used
   x StoreError               what is kept cannot be reached
     + SchemaTooNewError        written by a newer turnlog: found, supported
+    + DamagedError             the kept bytes of one file or message are damaged; the others are not
     + NotFoundError            no such session, message or blob
     + ConflictError            it was changed by somebody else meanwhile
     + StoreBusyError           another process is writing, and waiting for it took too long
@@ -134,6 +135,10 @@ class SchemaTooNewError(StoreError):
         super().__init__(reason)
         self.found = found
         self.supported = supported
+
+
+class DamagedError(StoreError):
+    """The kept bytes of one file or message are missing or damaged; those of others can be read."""
 
 
 class NotFoundError(StoreError):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -109,3 +111,38 @@ def test_only_the_top_folder_of_an_agent_may_be_a_link(home: Path, run: Command,
         f"    {link}\n" for link in links
     )
     assert expected_lines in run("doctor").stdout
+
+
+def test_half_a_last_line_is_a_note_and_damage_before_it_an_error(run: Command, synced: Path) -> None:
+    """An agent is writing: the rest comes. Errors are listed first, and found also when they are not listed."""
+    whole = synced.read_bytes()
+    synced.write_bytes(whole + whole[:70])
+    assert (run("sync").exit_code, run("doctor").exit_code) == (0, 0)
+    (found,) = json.loads(run("doctor", "--json").stdout)["diagnostics"]
+    assert (found["severity"], found["line"], found["reason"]) == ("note", 4, "cut off at the end of the file")
+    broken = synced.with_name("22222222-2222-4222-8222-222222222222.jsonl")
+    broken.write_bytes(b'{"type": "user", "mess\n' + whole)
+    assert run("sync").exit_code == 0
+    severities = [each["severity"] for each in json.loads(run("doctor", "--json").stdout)["diagnostics"]]
+    assert severities == ["error", "note"]
+    assert [run("doctor", *limit).exit_code for limit in ((), ("--limit", "1"), ("--limit", "0"))] == [6, 6, 6]
+
+
+@pytest.mark.usefixtures("synced")
+def test_logs_that_an_older_reader_read_are_named_until_a_rebuild(run: Command) -> None:
+    assert "n older version" not in run("doctor").stdout
+    with closing(sqlite3.connect(run("db", "path").stdout.strip())) as connection, connection:
+        connection.execute("UPDATE sources SET parser_version = parser_version - 1")
+    assert "An older version of turnlog has read 1 file of the archive (Claude Code 1)" in run("doctor").stdout
+    assert run("rebuild").exit_code == 0
+    assert "n older version" not in run("doctor").stdout
+
+
+@pytest.mark.usefixtures("synced")
+def test_bytes_of_a_forgotten_session_are_named_until_a_rebuild(run: Command) -> None:
+    with closing(sqlite3.connect(run("db", "path").stdout.strip())) as connection, connection:
+        connection.execute("INSERT INTO tombstones (session_id, forgotten_at) SELECT session_id, 0 FROM sources")
+        connection.execute("DELETE FROM memberships")
+    assert "still has bytes of 1 file of forgotten sessions" in run("doctor").stdout
+    assert run("rebuild").exit_code == 0
+    assert "forgotten" not in run("doctor").stdout

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from support.profiles import examples
 from turnlog.errors import NotFoundError, StoreError
-from turnlog.store.archive import SEGMENT_SIZE, Archive, RecordReader
+from turnlog.store.archive import SEGMENT_SIZE, Archive, FrameCollector, RecordReader
 from turnlog.store.connection import connect, write_transaction
 
 KEY = 1
@@ -59,6 +59,31 @@ def settle(archive: Archive, generation: int, size: int) -> None:
 
 def whole(archive: Archive, generation: int = 0) -> bytes:
     return b"".join(archive.iter_bytes(KEY, generation))
+
+
+@settings(max_examples=examples(30))
+@given(st.integers(0, 1 << 32), st.sampled_from([100, 50_000, 3 * SEGMENT_SIZE + 17]))
+def test_a_collector_has_given_every_byte_at_every_moment_and_the_frames_of_an_archive_in_the_end(
+    connection: sqlite3.Connection, seed: int, largest: int
+) -> None:
+    random = Random(seed)
+    content = random.randbytes(random.randint(1, largest))
+    sizes = sorted(random.randint(0, len(content)) for _ in range(10))
+    collector, archive, start = FrameCollector(), fresh(connection), 0
+    for size in [*sizes, len(content)]:
+        if size > start:
+            collector.append(KEY, 0, start, content[start:size])
+        archive.store(KEY, 0, collector.take())
+        assert archive.read_up_to(KEY, 0, 0, len(content)) == content[:size]
+        start = size
+    assert collector.take() == []
+    collected = frames(connection)
+    grow(fresh(connection), content, sizes)
+    assert collected == frames(connection)
+
+
+def frames(connection: sqlite3.Connection) -> list[tuple[int, int, bytes]]:
+    return connection.execute("SELECT start, length, data FROM archive ORDER BY start").fetchall()
 
 
 @settings(max_examples=examples(30))

@@ -16,7 +16,7 @@ from turnlog.errors import StoreError
 from turnlog.model import Message, TextPart
 from turnlog.store import open_store
 from turnlog.store.connection import connect
-from turnlog.store.forgetting_mark import locked_mark, mark_path
+from turnlog.store.forgetting_mark import Unfinished, locked_mark, mark_path
 from turnlog.store.sources import imports_folder
 
 TORN = [
@@ -62,7 +62,7 @@ def test_a_mark_that_says_nothing_is_taken_away(store: Path, text: str) -> None:
 def test_what_is_noted_after_a_torn_line_is_read(store: Path, text: str) -> None:
     mark_path(store).write_text(text, encoding="utf-8")
     with locked_mark(store, 0) as mark:
-        mark.write("plain:s1")
+        mark.write(Unfinished("plain:s1", []))
     assert sessions(store) == ["plain:s0"]
     assert not mark_path(store).exists()
 
@@ -73,7 +73,7 @@ def test_only_copies_of_turnlog_are_deleted(store: Path, tmp_path: Path) -> None
     for path in (copy, other):
         path.write_text("{}", encoding="utf-8")
     with locked_mark(store, 0) as mark:
-        mark.write("plain:gone", [str(other), str(copy)])
+        mark.write(Unfinished("plain:gone", [str(other), str(copy)]))
     assert sessions(store) == ["plain:s0", "plain:s1"]
     assert (copy.exists(), other.exists()) == (False, True)
 

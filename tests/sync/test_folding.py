@@ -19,6 +19,7 @@ from support.environment import hide_places
 from support.plain_agent import PlainAgent
 from support.profiles import some_of
 from support.store_dump import check_integrity, differences, dump
+from support.store_tables import Tables, differing, tables
 from turnlog.agents import agent, agents, find_sources
 from turnlog.agents.base import reads_rows
 from turnlog.server.sample import LOGS
@@ -27,12 +28,7 @@ from turnlog.sync import folding, syncer, workers
 from turnlog.sync.folding import FoldingProcesses, is_foldable
 from turnlog.sync.syncer import Syncer, sync
 
-NOW = frozenset({"read_at", "started_at", "at"})
-"""Columns that hold the time of a pass."""
-
 ORDERS = some_of(list(range(3)), 1)
-
-Tables = dict[str, list[tuple[Any, ...]]]
 
 
 @pytest.fixture
@@ -57,22 +53,6 @@ def fold_in(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
         monkeypatch.setattr(syncer, "FIRST_SOURCES", 1)  # the writer folds these itself
 
     return use
-
-
-def tables(path: Path) -> Tables:
-    """All rows of a store, without the times of its passes."""
-    with closing(sqlite3.connect(path)) as connection:
-        names = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
-        return {name: rows(connection, name) for (name,) in names.fetchall()}
-
-
-def rows(connection: sqlite3.Connection, table: str) -> list[tuple[Any, ...]]:
-    columns = [column for _, column, *_ in connection.execute(f"PRAGMA table_info({table})") if column not in NOW]
-    return sorted(connection.execute(f"SELECT {', '.join(columns)} FROM {table}").fetchall(), key=repr)
-
-
-def differing(one: Tables, other: Tables) -> list[str]:
-    return [name for name in one if one[name] != other[name]]
 
 
 def set_times(home: Path, random: Random) -> None:

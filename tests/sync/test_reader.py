@@ -6,6 +6,7 @@ R-C13, R-C19: reading again updates and never duplicates; only what is new is re
 from __future__ import annotations
 
 import os
+import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
@@ -16,15 +17,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import turnlog.sync.log_file as module
+from support.plain_store import PRICE_VERSION, price
 from support.profiles import examples
 from support.store_dump import differences
 from support.toy_agent import ToyAgent, ToyFold, line
 from support.toy_logs import make_world
 from support.toy_store import ToyStore
 from turnlog.agents.changes import Changes
-from turnlog.errors import StoreBusyError
+from turnlog.errors import DamagedError, NotFoundError, StoreBusyError
 from turnlog.store import zstd
 from turnlog.store.connection import connect, write_transaction
+from turnlog.sync.reader import SourceReader
 
 GENERATION = 5
 """Where an event's place in its file begins among what `store_dump` tells of it."""
@@ -121,6 +124,37 @@ def test_a_torn_last_line_is_reported_until_it_is_complete_and_read_once(store: 
     assert diagnostics(store) == []
     assert source(store, "lines") == 3
     assert store.archived("s.log") == [first + second + text("m3")]
+
+
+def test_of_a_long_last_line_that_grows_only_what_is_new_is_read(store: ToyStore) -> None:
+    first, second = text("m1"), text("m2", "x" * 100_000)
+    store.add("s.log", first, second[:90_000])
+    read: list[int] = []
+
+    def add(data: bytes) -> int:
+        store.append("s.log", data)
+        read.clear()
+        SourceReader(store.connection, price, PRICE_VERSION, read.append).read([(store.agent, store.source("s.log"))])
+        return sum(read)
+
+    assert [add(second[start : start + 3]) for start in (90_000, 90_003)] == [3, 3]
+    assert diagnostics(store) == [(0, len(first), 90_006, 2, "cut off at the end of the file")]
+    assert store.archived("s.log") == [first + second[:90_006]]
+    assert add(second[90_006:].rstrip(b"\n")) > 100_000
+    assert messages(store) == ["m1", "m2"]
+    assert add(b"\n" + text("m3")) < 1000
+    assert (messages(store), diagnostics(store)) == (["m1", "m2", "m3"], [])
+
+
+def test_of_a_log_that_is_one_long_line_only_what_is_new_is_read(store: ToyStore) -> None:
+    line = text("m1", "x" * 100_000)
+    store.add("s.log", line[:90_000])
+    read: list[int] = []
+    store.append("s.log", line[90_000:90_003])
+    SourceReader(store.connection, price, PRICE_VERSION, read.append).read([(store.agent, store.source("s.log"))])
+    assert read == [3]
+    store.add("s.log", line[90_003:])
+    assert (messages(store), diagnostics(store)) == (["m1"], [])
 
 
 def test_a_line_that_is_never_completed_is_damage_like_any_other(store: ToyStore) -> None:
@@ -397,6 +431,52 @@ def test_a_source_that_fails_while_it_is_read_takes_nothing_with_it(
     store.read("bad.log")
     assert len(messages(store)) == 7
     store.dump()
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        sqlite3.IntegrityError("UNIQUE constraint failed"),
+        sqlite3.DataError("string or blob too big"),
+        DamagedError("there is no frame 7"),
+        NotFoundError("the store holds no blob"),
+        ValueError("half an emoji: \ud83d"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_what_the_store_refuses_of_one_source_keeps_no_other_from_being_read(
+    store: ToyStore, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    feed = ToyFold.feed
+
+    def fail(self: ToyFold, data: bytes, offset: int) -> Changes:
+        if b"poison" in data:
+            raise error
+        return feed(self, data, offset)
+
+    monkeypatch.setattr(ToyFold, "feed", fail)
+    for name in ("one", "bad", "two"):
+        store.append(f"{name}.log", text("poison" if name == "bad" else name))
+    result = store.read("one.log", "bad.log", "two.log")
+    assert [Path(found.path).name for found in result.problems] == ["bad.log"]
+    assert messages(store) == ["one", "two"]
+    assert len(store.rows("SELECT path FROM sources WHERE problem IS NOT NULL")) == 1
+
+
+@pytest.mark.parametrize("damage", ["data = zeroblob(length(data))", "length = length + 1"])
+def test_damaged_bytes_of_one_source_keep_no_other_from_being_read(store: ToyStore, damage: str) -> None:
+    store.append("bad.log", text("m0"))
+    store.append("good.log", text("m1"))
+    store.read("bad.log", "good.log")
+    with write_transaction(store.connection):
+        store.connection.execute(
+            f"UPDATE archive SET {damage} WHERE source_key = (SELECT key FROM sources WHERE path LIKE '%/bad.log')"
+        )
+    store.write("bad.log", text("m0", "another"))
+    store.append("good.log", text("m2"))
+    result = store.read("bad.log", "good.log")
+    assert [Path(found.path).name for found in result.problems] == ["bad.log"]
+    assert messages(store) == ["m0", "m1", "m2"]
 
 
 def test_a_store_that_cannot_be_written_is_nobodys_problem_but_the_stores(

@@ -62,6 +62,20 @@ def test_a_spool_that_was_read_long_ago_is_deleted_and_its_events_stay(store: Pa
     assert sorted(prompts(store)) == ["first", "second", "third"]
 
 
+def test_a_spool_that_cannot_be_deleted_ends_no_pass(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old, before = tell(store, "s1", "first"), time.time() - KEPT_SECONDS - 60
+    os.utime(old, (before, before))
+
+    def refuse(self: Path, missing_ok: bool = False) -> None:
+        raise PermissionError(13, "Permission denied", str(self))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", refuse)
+        assert (sync(store).vanished, old.exists()) == (0, True)
+    sync(store)
+    assert (old.exists(), prompts(store)) == (False, ["first"])
+
+
 def test_a_spool_that_was_not_read_yet_never_goes(store: Path) -> None:
     old = tell(store, "s1", "first")
     sync(store)

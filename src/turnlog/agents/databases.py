@@ -12,8 +12,10 @@ import re
 import shutil
 import sqlite3
 import tempfile
+import weakref
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence, Set
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
 from urllib.parse import quote
@@ -58,12 +60,17 @@ _WRITE_VERSION = 18
 _LOOKED_FOR = "rows that belong to no session"
 """What a pass looks for in a database beside its sessions. With something new, databases are looked through again."""
 
-_FILES_BESIDE = {"": HEADER_SIZE, "-wal": 32, "-shm": 48}
+_FILES_BESIDE = {"": HEADER_SIZE, "-wal": 32, "-shm": 48, "-journal": 28}
 """The files of a database -> the bytes at their beginnings that count its transactions: the header of the database,
-that of its write-ahead log, and that of the log's index."""
+that of its write-ahead log, that of the log's index, and that of its rollback journal."""
 
 _BUSY_TIMEOUT = 5.0
 """Seconds to wait for a writer."""
+
+_COPY_ATTEMPTS = 3
+
+_PRIMARY_CODE: Final = 0xFF
+"""The part of an error code of SQLite that names its kind."""
 
 _ALLOWED = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_TRANSACTION})
 
@@ -84,7 +91,7 @@ def open_snapshot(
         SourceError: It is no database that can be read.
     """
     with ExitStack() as stack:
-        connection = _open_connection(path, stack)
+        connection = _open_connection(path)
         connection.text_factory = text_factory
         connection.set_authorizer(_authorizer(tables))
         stack.callback(connection.close)
@@ -99,51 +106,108 @@ def is_database(head: bytes) -> bool:
     return head.startswith(_MAGIC)
 
 
-def _open_connection(path: Path, stack: ExitStack) -> sqlite3.Connection:
+def _open_connection(path: Path) -> sqlite3.Connection:
     with path.open("rb") as file:
         head = file.read(HEADER_SIZE)
-    if not is_database(head):
+    # What SQLite makes of a file without a byte, whatever is beside it.
+    if not head:
+        return sqlite3.connect(":memory:", isolation_level=None)
+    # SQLite keeps the other files beside what a link leads to.
+    place = Path(os.path.realpath(path))
+    if not is_database(head) and not _has_bytes(place, "-journal"):
         raise SourceError("not an SQLite database", path=path)
     problem: sqlite3.Error | None = None
-    for connect in _open_modes(path, has_log=head[_WRITE_VERSION] == 2):
+    for connect in _open_modes(place, has_log=head[_WRITE_VERSION : _WRITE_VERSION + 1] == b"\2"):
         connection: sqlite3.Connection | None = None
         try:
-            connection = connect(stack)
+            connection = connect()
             connection.execute("BEGIN")
             connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
         except sqlite3.Error as error:
             problem = error
             if connection is not None:
                 connection.close()
+            # Another process is writing: a copy would be of the middle of it.
+            if getattr(error, "sqlite_errorcode", 0) & _PRIMARY_CODE == sqlite3.SQLITE_BUSY:
+                break
         else:
             return connection
     raise SourceError(f"the database cannot be opened: {problem}", path=path)
 
 
-def _open_modes(path: Path, *, has_log: bool) -> list[Callable[[ExitStack], sqlite3.Connection]]:
+def _open_modes(path: Path, *, has_log: bool) -> list[Callable[[], sqlite3.Connection]]:
     """The ways to open the database, the one that leaves the fewest traces first.
 
     - Without a write-ahead log next to it, no process writes, and the file alone is the database.
     - With a log that has an index, the index is opened read-only (`readonly_shm`).
     - A log without an index was left behind by a crash or a copy. SQLite would have to create an index next to it, so a
       copy of both files is read.
+    - A rollback journal of a killed process has what the file held before its last transaction. SQLite would have to
+      write that back, and refuses to open the file only for reading: it does so in a copy.
     """
-    log, index = (path.with_name(f"{path.name}-{ending}") for ending in ("wal", "shm"))
-    modes: list[Callable[[ExitStack], sqlite3.Connection]] = []
-    if has_log and index.exists():
-        modes = [lambda stack: _connect(path, "mode=ro&readonly_shm=1")]
-    elif has_log and log.exists() and log.stat().st_size:
-        modes = [lambda stack: _connect(_copied(path, log, stack), "mode=rw")]
-    elif has_log:
-        modes = [lambda stack: _connect(path, "mode=ro&immutable=1")]
-    return [*modes, lambda stack: _connect(path, "mode=ro")]
+    read = partial(_connect, path, "mode=ro")
+    read_copy = partial(_connect_to_copy, path)
+    if not has_log:
+        return [read, read_copy] if _has_bytes(path, "-journal") else [read]
+    if path.with_name(f"{path.name}-shm").exists():
+        return [partial(_connect, path, "mode=ro&readonly_shm=1"), read]
+    if _has_bytes(path, "-wal") or _has_bytes(path, "-journal"):
+        return [read_copy, read]
+    return [partial(_connect, path, "mode=ro&immutable=1"), read]
 
 
-def _copied(path: Path, log: Path, stack: ExitStack) -> Path:
-    folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="turnlog-")))
-    shutil.copyfile(path, folder / path.name)
-    shutil.copyfile(log, folder / log.name)
-    return folder / path.name
+def _has_bytes(path: Path, ending: str) -> bool:
+    """Whether there is another file of the database, which is not empty."""
+    with suppress(OSError):
+        return path.with_name(path.name + ending).stat().st_size > 0
+    return False
+
+
+class _Copy:
+    """A folder for a copy of a database, in which SQLite ends what a killed process began; deleted with the object."""
+
+    def __init__(self, files: list[_FileState]) -> None:
+        self.files = files
+        """The files that are copied, to know whether they are still the same."""
+        self.folder = Path(tempfile.mkdtemp(prefix="turnlog-"))
+        weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+
+
+_FileState: TypeAlias = tuple[str, int, int, int]
+"""The ending of a file's name, and its size, time and inode."""
+
+_copies: dict[Path, _Copy] = {}
+"""The copy that was read last: each session of a database opens it by itself."""
+
+
+def _connect_to_copy(path: Path) -> sqlite3.Connection:
+    """A connection to a copy of a database; the files themselves stay as they are."""
+    copy = _copies.get(path)
+    if copy is None or copy.files != _states(path):
+        _copies.clear()
+        _copies[path] = copy = _copied(path)
+    return _connect(copy.folder / path.name, "mode=rw")
+
+
+def _copied(path: Path) -> _Copy:
+    """A copy of the files of a database as they were at one moment."""
+    for _ in range(_COPY_ATTEMPTS):
+        copy = _Copy(_states(path))
+        with suppress(FileNotFoundError):
+            for ending, *_ in copy.files:
+                shutil.copyfile(f"{path}{ending}", copy.folder / f"{path.name}{ending}")
+            if copy.files == _states(path):
+                return copy
+    raise sqlite3.OperationalError("it changes while it is being copied")
+
+
+def _states(path: Path) -> list[_FileState]:
+    found: list[_FileState] = []
+    for ending in ("", "-wal", "-journal"):
+        with suppress(FileNotFoundError):
+            status = os.stat(f"{path}{ending}")  # noqa: PTH116  # a path object costs more than the call
+            found.append((ending, status.st_size, status.st_mtime_ns, status.st_ino))
+    return found
 
 
 def _connect(path: Path, options: str) -> sqlite3.Connection:
@@ -264,7 +328,7 @@ class SessionDatabases(NamedTuple):
                     versions[source.path] = listed.version
                     yield source
             version = _version_of(stamp, versions)
-        except (OSError, SourceError):
+        except Exception:  # Whatever is wrong with it, reading it reports; the agent's other databases are read.
             version = _UNREADABLE
         yield database_source(database, root, agent, version)
 

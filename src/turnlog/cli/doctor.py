@@ -10,11 +10,11 @@ from __future__ import annotations
 import json
 import platform
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import click
 
@@ -59,16 +59,17 @@ def doctor(ctx: click.Context, limit: int, as_report: bool, as_json: bool, store
     if as_report:
         click.echo(plain(shareable_report(store_path)))
         return
-    document = _examine(store_path, limit)
+    document, has_errors = _examine(store_path, limit)
     if as_json:
         write_json(document)
     else:
         _write(document)
-    if any(found["severity"] == "error" for found in document["diagnostics"]):
+    if has_errors or any(found["severity"] == "error" for found in document["diagnostics"]):
         ctx.exit(PARTIAL)
 
 
-def _examine(store_path: Path, limit: int) -> DoctorDocument:
+def _examine(store_path: Path, limit: int) -> tuple[DoctorDocument, bool]:
+    """What was found, and whether any record could not be read, also one that is not listed."""
     from turnlog.agents import agents
     from turnlog.agents.files import collect_links
     from turnlog.pricing import price_version
@@ -92,10 +93,11 @@ def _examine(store_path: Path, limit: int) -> DoctorDocument:
         "warnings": [],
     }
     known: Mapping[str, Fingerprint] = {}
+    has_errors = False
     if store_path.exists():
         with open_store(store_path) as store:
             document["store"] = store.status()
-            _add_diagnostics(document, store, store.sources(), limit)
+            has_errors = _add_diagnostics(document, store, store.sources(), limit)
             document["unknown_kinds"] = store.unknown_kinds()
             known = store.fingerprints()
         document["unindexed"] = _count_unindexed(store_path)
@@ -105,15 +107,20 @@ def _examine(store_path: Path, limit: int) -> DoctorDocument:
             document["agents"].append(_found(agent, known, document["diagnostics"]))
     document["links_not_followed"] = sorted(links)
     document["warnings"] = list(_warnings(document, registered))
-    return document
+    return document, has_errors
 
 
-def _add_diagnostics(document: DoctorDocument, store: Store, sources: Iterable[SourceInfo], limit: int) -> None:
-    """Files that could not be read on the last pass, then records that could not be understood."""
+def _add_diagnostics(document: DoctorDocument, store: Store, sources: Iterable[SourceInfo], limit: int) -> bool:
+    """Add files that could not be read on the last pass, then records that could not be understood, then notes.
+
+    Returns whether there is a record that could not be understood.
+    """
+    from turnlog.store.base import DiagnosticFilter
+
     problems: list[DiagnosticDocument] = [
         _problem(source.path, source.problem) for source in sources if source.problem is not None
     ]
-    page = store.diagnostics(limit=max(limit, 1))
+    pages = [store.diagnostics(DiagnosticFilter(severity=each), limit=max(limit, 1)) for each in _SEVERITIES]
     records: list[DiagnosticDocument] = [
         {
             "path": found.path,
@@ -123,10 +130,11 @@ def _add_diagnostics(document: DoctorDocument, store: Store, sources: Iterable[S
             "severity": found.severity,
             "reason": found.reason,
         }
-        for found in page.items[:limit]
+        for found in [found for page in pages for found in page.items][:limit]
     ]
     document["diagnostics"] = [*problems, *records]
-    document["diagnostics_total"] = len(problems) + (page.total or 0)
+    document["diagnostics_total"] = len(problems) + sum(page.total or 0 for page in pages)
+    return bool(pages[0].items)
 
 
 def _count_unindexed(store_path: Path) -> int | None:
@@ -202,7 +210,7 @@ def _retention_days(retention: LogRetention, root: Path) -> int:
     return days if isinstance(days, int) and not isinstance(days, bool) else retention.days
 
 
-def _warnings(document: DoctorDocument, agents: Iterable[Agent]) -> Iterator[str]:
+def _warnings(document: DoctorDocument, agents: Sequence[Agent]) -> Iterator[str]:
     from turnlog.settings import load_settings
 
     try:
@@ -215,6 +223,7 @@ def _warnings(document: DoctorDocument, agents: Iterable[Agent]) -> Iterator[str
     else:
         yield from _room_warnings(Path(store.path))
         yield from _overwriting_warnings(Path(store.path))
+        yield from _rebuild_warnings(Path(store.path), agents)
     for agent, found in zip(agents, document["agents"], strict=True):
         for root in found["roots"]:
             days = root["retention_days"]
@@ -252,6 +261,27 @@ def _overwriting_warnings(store_path: Path) -> Iterator[str]:
                 f"{search_path(store_path)} still has bytes of words that were forgotten: they are being overwritten,"
                 " and `turnlog sync` goes on with it should that have been stopped."
             )
+
+
+def _rebuild_warnings(store_path: Path, agents: Sequence[Agent]) -> Iterator[str]:
+    from turnlog.store.connection import connect
+    from turnlog.store.sources import left_of_forgotten, outdated_sources
+
+    names = {agent.name: agent.display_name for agent in agents}
+    with closing(connect(store_path, read_only=True)) as connection:
+        outdated = outdated_sources(connection, {agent.name: agent.parser_version for agent in agents})
+        left = left_of_forgotten(connection)
+    if outdated:
+        counts = ", ".join(f"{names[name]} {formatting.count(count)}" for name, count in sorted(outdated.items()))
+        yield (
+            f"An older version of turnlog has read {formatting.plural(sum(outdated.values()), 'file')} of the archive"
+            f" ({counts}): `turnlog rebuild` reads them again, with what the newer one understands."
+        )
+    if left:
+        yield (
+            f"The archive still has bytes of {formatting.plural(len(left), 'file')} of forgotten sessions"
+            f" ({left[0]}{', …' if len(left) > 1 else ''}): `turnlog rebuild` deletes them."
+        )
 
 
 def _advice(store: StoreStatus | None, days: int, pending: int) -> str:
@@ -340,6 +370,9 @@ def _write_diagnostics(document: DoctorDocument) -> None:
     if total > len(shown):
         click.echo(f"  … {formatting.count(total - len(shown))} more; --limit shows them")
 
+
+_SEVERITIES: tuple[Literal["error", "note"], ...] = ("error", "note")
+"""Of diagnostics, in the order in which they are listed."""
 
 _MUCH_FREE = 256 << 20
 """Bytes of free pages that are worth a hint; fewer are soon used again."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import Executor, Future
 from typing import NamedTuple
 
-from turnlog.errors import NotFoundError, StoreError
+from turnlog.errors import DamagedError, NotFoundError, StoreError
 from turnlog.store import zstd
 
 SEGMENT_SIZE = 1 << 20
@@ -50,25 +50,26 @@ class ArchiveFrame(NamedTuple):
 
 
 class FrameCollector:
-    """Compresses the bytes of a file of which nothing is archived, as an `Archive` would, and keeps the frames."""
+    """Compresses the bytes of a file of which nothing is archived, as an `Archive` would, for `Archive.store`."""
 
     def __init__(self) -> None:
         self._frames: list[ArchiveFrame] = []
         self._start: int = 0
         self._rest: bytes = b""
         """The last bytes, if they are too few for a frame that stays, and their offset."""
+        self._is_rest_taken = False
 
     def append(self, source_key: int, generation: int, start: int, data: bytes) -> None:
         """Add `data`, which begins at byte `start` of the file."""
         if self._rest:
             start, data = self._start, self._rest + data
-        self._rest = b""
+        self._rest, self._is_rest_taken = b"", False
         for begin in range(0, len(data), SEGMENT_SIZE):
             piece = memoryview(data)[begin : begin + SEGMENT_SIZE]
             if len(piece) < _REFILL_BELOW:
                 self._start, self._rest = start + begin, bytes(piece)
             else:
-                self._frames.append(ArchiveFrame(start + begin, len(piece), zstd.compress_for_archive(piece)))
+                self._frames.append(_frame(start + begin, piece))
 
     def begin(self, source_key: int, generation: int, shared_prefix: int, now: int) -> None:
         """Not for a file of which nothing is archived."""
@@ -79,16 +80,20 @@ class FrameCollector:
         return iter(())
 
     def take(self) -> list[ArchiveFrame]:
-        """The frames since the last call that stay as they are."""
+        """The frames of all bytes that were added since the last call.
+
+        A small last frame is among them, because messages may refer to its bytes already. Once more is appended to it,
+        it comes again from the same offset, longer.
+        """
         frames, self._frames = self._frames, []
+        if self._rest and not self._is_rest_taken:
+            frames.append(_frame(self._start, self._rest))
+            self._is_rest_taken = True
         return frames
 
-    def finish(self) -> list[ArchiveFrame]:
-        """The remaining frames."""
-        if self._rest:
-            self._frames.append(ArchiveFrame(self._start, len(self._rest), zstd.compress_for_archive(self._rest)))
-            self._rest = b""
-        return self.take()
+
+def _frame(start: int, data: bytes | memoryview) -> ArchiveFrame:
+    return ArchiveFrame(start, len(data), zstd.compress_for_archive(data))
 
 
 class Archive:
@@ -122,8 +127,11 @@ class Archive:
             self.flush()
 
     def store(self, source_key: int, generation: int, frames: Iterable[ArchiveFrame]) -> None:
-        """Store frames that were compressed elsewhere."""
-        self._insert([(source_key, generation, *frame) for frame in frames])
+        """Store frames that were compressed elsewhere; one that begins where a stored one does replaces it."""
+        self._connection.executemany(
+            "INSERT OR REPLACE INTO archive (source_key, generation, start, length, data) VALUES (?, ?, ?, ?, ?)",
+            [(source_key, generation, *frame) for frame in frames],
+        )
 
     def flush(self) -> None:
         """Store the frames that the worker has compressed."""
@@ -284,7 +292,7 @@ class Archive:
         for frame_start, length, data in rows.fetchall():
             piece = zstd.decompress(data)
             if len(piece) != length:
-                raise StoreError(f"a frame of source {source_key}.{generation} at {frame_start} is damaged")
+                raise DamagedError(f"a frame of source {source_key}.{generation} at {frame_start} is damaged")
             yield frame_start, piece
 
     def _refill(self, source_key: int, generation: int, start: int, data: bytes) -> tuple[int, bytes]:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import Any, NamedTuple, cast
 
 from turnlog.agents.changes import RecordRef
-from turnlog.errors import NotFoundError, StoreError
+from turnlog.errors import DamagedError, NotFoundError
 from turnlog.model import BlobRef, Message
 from turnlog.store import bodies, zstd
 from turnlog.store.archive import Archive, RecordReader
@@ -65,7 +65,7 @@ class WholeBodies:
         source_key, generation, offset, length = map(int, place.groups()[1:])
         text = self._archive.read(source_key, generation, offset, length)
         if len(text) != length:
-            raise StoreError(f"the store is damaged: {length} bytes at {offset} of source {source_key} are not there")
+            raise DamagedError(f"the store is damaged: {length} bytes at {offset} of source {source_key} are not there")
         return b'"%b"' % text
 
 

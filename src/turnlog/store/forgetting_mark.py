@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Generator, Iterable
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from stat import S_ISREG
@@ -28,6 +28,10 @@ class Unfinished(NamedTuple):
     session_id: str
     copies: list[str]
     """Files of turnlog's own to delete when the rows are."""
+    session_ids: list[str] = []
+    """All sessions that go with it, once they have tombstones: from then on their rows may be gone."""
+    sources: list[str] = []
+    """Paths of the sources that only contain these sessions."""
 
 
 class ForgettingMark:
@@ -49,11 +53,11 @@ class ForgettingMark:
                 found = msgspec.json.decode(line, type=Unfinished)
         return found
 
-    def write(self, session_id: str, copies: Iterable[str] = ()) -> None:
+    def write(self, unfinished: Unfinished) -> None:
         """Note what is about to be deleted, so that it is on the disk when this returns."""
         os.lseek(self._descriptor, 0, os.SEEK_END)
         # A line of its own, also after one that was not written to its end.
-        os.write(self._descriptor, b"\n" + json.dumps([session_id, [*copies]]).encode() + b"\n")
+        os.write(self._descriptor, b"\n" + json.dumps(unfinished).encode() + b"\n")
         os.fsync(self._descriptor)
 
     def clear(self) -> None:

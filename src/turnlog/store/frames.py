@@ -16,7 +16,7 @@ from collections.abc import Collection, Sequence
 from itertools import accumulate
 from typing import NamedTuple, TypeAlias
 
-from turnlog.errors import StoreError
+from turnlog.errors import DamagedError
 from turnlog.store import zstd
 
 FRAME_SIZE = 16 << 10
@@ -200,8 +200,8 @@ def _stretches(places: Sequence[_Place]) -> list[tuple[int, int, int, int, int]]
     return [*found, (key, start, size, first, end)] if places else []
 
 
-def _lost(frame_key: int) -> StoreError:
-    return StoreError(f"the store is damaged: there is no frame {frame_key}")
+def _lost(frame_key: int) -> DamagedError:
+    return DamagedError(f"the store is damaged: there is no frame {frame_key}")
 
 
 def save_alone(connection: sqlite3.Connection, message_key: int, body: bytes, known_in: int) -> BodyPlace:

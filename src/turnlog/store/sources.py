@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from os import stat_result
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -169,6 +169,32 @@ def is_any_known(connection: sqlite3.Connection) -> bool:
 def is_any_forgotten(connection: sqlite3.Connection) -> bool:
     """Whether the user has forgotten any session."""
     return connection.execute("SELECT 1 FROM tombstones LIMIT 1").fetchone() is not None
+
+
+def outdated_sources(connection: sqlite3.Connection, parser_versions: Mapping[str, int]) -> dict[str, int]:
+    """Agent -> number of its sources that an older reader has read, given today's version of each."""
+    rows = connection.execute(
+        "SELECT agent, parser_version, count(*) FROM sources WHERE cursor > 0 GROUP BY agent, parser_version"
+    )
+    found: dict[str, int] = {}
+    for agent, version, count in rows:
+        if version < parser_versions.get(agent, 0):
+            found[agent] = found.get(agent, 0) + count
+    return found
+
+
+def left_of_forgotten(connection: sqlite3.Connection) -> list[str]:
+    """Paths of sources of forgotten sessions that still have bytes in the archive, although nothing is read from them.
+
+    Forgetting deletes them; a version that did not, or a disk that failed meanwhile, has left them.
+    """
+    rows = connection.execute(
+        "SELECT f.path FROM sources f WHERE EXISTS (SELECT 1 FROM tombstones t WHERE t.session_id = f.session_id)"
+        " AND EXISTS (SELECT 1 FROM archive a WHERE a.source_key = f.key)"
+        " AND NOT EXISTS (SELECT 1 FROM memberships m WHERE m.source_key = f.key)"
+        " AND NOT EXISTS (SELECT 1 FROM streams s WHERE s.source_key = f.key) ORDER BY f.path"
+    )
+    return [path for (path,) in rows]
 
 
 def save_source(connection: sqlite3.Connection, source: Source, state: SourceState, now: int) -> None:

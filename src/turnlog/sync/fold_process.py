@@ -86,7 +86,7 @@ def _fold(task: FoldRequest) -> Iterator[FoldedFeed | FoldedEnd]:
             if is_torn and file.has_torn_line(state.cursor):
                 torn_line = file.line_number(state.cursor)
             state.head_hash, state.tail_hash = file.samples(state.archived)
-        yield FoldedEnd(state.fingerprint, status.st_mode, state, archive.finish(), torn_line)
+        yield FoldedEnd(state.fingerprint, status.st_mode, state, archive.take(), torn_line)
 
 
 class _Sender:

@@ -69,6 +69,8 @@ class LogFile:
         self.state = state
         self._archive = archive
         self._on_bytes = on_bytes
+        self._scanned = 0
+        """Up to here, bytes behind the cursor are known to end no line."""
 
     def __enter__(self) -> Self:
         """The file itself."""
@@ -95,7 +97,10 @@ class LogFile:
             return None
         if appendable and fingerprint.size > state.archived and self._grew(fingerprint):
             # The fold state of another parser version cannot be read by this one.
-            return state.cursor if state.parser_version == parser_version else 0
+            if state.parser_version != parser_version:
+                return 0
+            self._scanned = state.archived
+            return state.cursor
         # The file was rewritten or truncated. The new generation refers to the common prefix, so a large log that lost
         # its tail is not archived twice.
         shared = self._shared_prefix()
@@ -130,7 +135,21 @@ class LogFile:
     def iter_lines(self) -> Iterator[tuple[int, bytes]]:
         """Whole lines from the cursor on, in pieces; all bytes up to the end go into the archive, the torn tail too."""
         start = self._line_start()
+        # A last line of any size may grow by a few bytes at a time: it is read again when it may be complete.
+        if start < self._scanned and not self._may_be_complete():
+            return iter(())
         return feeds_of(self._archived(start), start)
+
+    def _may_be_complete(self) -> bool:
+        """Whether what was appended to a last line may end it; if not, it is archived."""
+        offset, last = self._scanned, b""
+        while piece := self._read(CHUNK_SIZE, offset):
+            if b"\n" in piece:
+                return True
+            self._archive_new(offset, piece)
+            offset += len(piece)
+            last = piece.rstrip(_EDGES)[-1:] or last
+        return last in (b"}", b"]")
 
     def whole(self) -> Iterator[tuple[int, bytes]]:
         """All bytes of a file that is written whole."""

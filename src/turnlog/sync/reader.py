@@ -11,12 +11,13 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from pathlib import Path
+from sqlite3 import DataError, IntegrityError
 from typing import NamedTuple
 
 import msgspec
 
 from turnlog.agents.base import Agent, RowAgent, Source, SourceKind, reads_rows
-from turnlog.errors import SourceError, StoreError
+from turnlog.errors import DamagedError, NotFoundError, SourceError, StoreError
 from turnlog.store.archive import Archive
 from turnlog.store.connection import Connection, DatabaseError, write_transaction
 from turnlog.store.external_content import make_whole
@@ -92,10 +93,10 @@ class SourceReader:
         try:
             with write_transaction(self._connection):
                 return self._read_together(group)
-        # The store failed and not a source: reading them one by one would fail as well.
-        except (DatabaseError, StoreError):
-            raise
         except Exception as error:
+            # The store failed and not a source: reading them one by one would fail as well.
+            if not _is_of_one_source(error):
+                raise
             # The transaction was rolled back, so frames that still wait for the worker must not be stored.
             self._archive.discard()
             if len(group) == 1 and not isinstance(error, FoldingFailed):
@@ -117,9 +118,9 @@ class SourceReader:
         try:
             with write_transaction(self._connection):
                 result = self._read_together(group, take_folded=False)
-        except (DatabaseError, StoreError):
-            raise
-        except Exception:  # Whatever is wrong becomes a problem in its turn.
+        except Exception as error:  # Whatever is wrong with a source becomes a problem in its turn.
+            if not _is_of_one_source(error):
+                raise
             self._archive.discard()
             return GroupResult()
         self._early |= {source.path for _, source in group}
@@ -285,12 +286,22 @@ class SourceReader:
             reason = error.strerror or str(error)
         else:
             reason = error.reason if isinstance(error, SourceError) else f"{type(error).__name__}: {error}"
+        # It may quote a record, and half an emoji cannot be stored.
+        reason = reason.encode(errors="replace").decode()
         state = self._load(source)
         state.problem = reason
         if state.is_new:
             self._archive.begin(state.key, 0, 0, now)
         save_source(self._connection, source, state, now)
         return SourceProblem(source.path, reason)
+
+
+def _is_of_one_source(error: Exception) -> bool:
+    """Whether an error says nothing of other sources: the store itself can be read and written."""
+    # A value that the store refuses is that of a record.
+    if isinstance(error, DamagedError | NotFoundError | IntegrityError | DataError):
+        return True
+    return not isinstance(error, DatabaseError | StoreError)
 
 
 def _add(total: GroupResult, result: GroupResult) -> None:
@@ -374,6 +385,14 @@ def _unread(archive: Archive, agent: RowAgent, source: Source, state: SourceStat
     return lines
 
 
+def _changed_at(reader: RowAgent, path: Path, root: Path) -> list[Source]:
+    """The sources of rows in a changed file; none if it cannot be read, which the next whole pass reports."""
+    try:
+        return list(reader.sources_at(path, root))
+    except Exception:  # One database must not keep the others from being read.
+        return []
+
+
 def find_changed_rows(connection: Connection, agents: Iterable[Agent], paths: Sequence[Path]) -> Iterator[Source]:
     """Sources whose rows in these files have changed, below homes that an earlier pass has seen."""
     readers = [agent for agent in agents if isinstance(agent, RowAgent)]
@@ -383,7 +402,7 @@ def find_changed_rows(connection: Connection, agents: Iterable[Agent], paths: Se
         for reader, root in homes
         for path in paths
         if path.is_relative_to(root)
-        for source in reader.sources_at(path, root)
+        for source in _changed_at(reader, path, root)
     }
     known = known_versions(connection) if found else {}
     for source in found.values():

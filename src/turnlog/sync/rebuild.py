@@ -18,9 +18,11 @@ from turnlog.agents.base import Agent
 from turnlog.pricing import price_nanos, price_version
 from turnlog.store.archive import Archive
 from turnlog.store.connection import Connection, connect, write_transaction
+from turnlog.store.external_content import make_whole
 from turnlog.store.search.base import search_path
 from turnlog.store.search.indexer import Indexer
 from turnlog.store.sources import ArchivedSource, archived_sources, look_again, save_fold_state
+from turnlog.store.sqlite.forget import empty_source
 from turnlog.store.unfinished import end_forgetting
 from turnlog.store.writing.batch import Batch, rebuilding
 from turnlog.store.writing.transaction import SourceRow
@@ -86,9 +88,10 @@ def _fold_again(connection: Connection, agent: Agent, archived: ArchivedSource, 
         # Empty, or its bytes may not be kept: the next sync reads again what it says about other sessions.
         look_again(connection, archived.key)
         return
+    row = SourceRow(archived.key, agent.name, source.path, 0, source.session_id, source.kind)
     for generation in generations:
         fold = agent.fold(source)
-        row = SourceRow(archived.key, agent.name, source.path, generation.number, source.session_id, source.kind)
+        row = msgspec.structs.replace(row, generation=generation.number)
         batch.start_over(row, is_log=source.appendable)
         # Only the newest generation can still have a line that is being written.
         end = archived.cursor if generation is generations[-1] else generation.size
@@ -104,6 +107,10 @@ def _fold_again(connection: Connection, agent: Agent, archived: ArchivedSource, 
         if not is_padding(tail):
             line = line_number(archive.iter_bytes(archived.key, generation.number), end)
             batch.note_tail(row, end, generation.size - end, line)
+    if batch.is_forgotten(row):
+        # They were archived before that was known, or a forgetting that was cut off has left them.
+        make_whole(connection, (archived.key,), ())
+        empty_source(connection, archived.key, int(time.time() * 1000))
     saved = batch.close()
     summary.messages += saved.messages
     summary.diagnostics += saved.diagnostics

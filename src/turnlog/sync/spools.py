@@ -70,9 +70,12 @@ def drop_old_spools(connection: Connection, store_path: Path) -> list[str]:
     at_rest = {path: found for path, found in _spools(store_path) if found.mtime_ns < oldest}
     known = known_versions(connection) if at_rest else {}
     # The fingerprint of the last pass: then the archive has every byte of it.
-    dropped = [path for path, found in at_rest.items() if known.get(path) == found]
-    for path in dropped:
-        Path(path).unlink()
+    dropped: list[str] = []
+    for path in (path for path, found in at_rest.items() if known.get(path) == found):
+        # One that cannot be deleted is tried again by the next pass.
+        with suppress(OSError):
+            Path(path).unlink()
+            dropped.append(path)
     if dropped:
         with write_transaction(connection):
             mark_vanished(connection, dropped, int(time.time() * 1000))
@@ -82,5 +85,6 @@ def drop_old_spools(connection: Connection, store_path: Path) -> list[str]:
 def _spools(store_path: Path) -> Iterator[tuple[str, Fingerprint]]:
     for agent in entries(os.fspath(hooks_folder(store_path))):
         for entry in entries(agent.path):
-            if is_file(entry):
-                yield entry.path, Fingerprint.of(entry.stat())
+            with suppress(FileNotFoundError):
+                if is_file(entry):
+                    yield entry.path, Fingerprint.of(entry.stat())

@@ -20,7 +20,15 @@ import msgspec
 from turnlog.agents.base import RowUpdate, Source, Version
 from turnlog.agents.cursor.places import is_id
 from turnlog.agents.cursor.wire import texts_at, wire_fields
-from turnlog.agents.databases import ROW_SIZE, Row, SessionListing, open_snapshot, replacing_text, select_rows
+from turnlog.agents.databases import (
+    ROW_SIZE,
+    Row,
+    SessionListing,
+    open_snapshot,
+    replacing_text,
+    select_rows,
+    tables_of,
+)
 from turnlog.agents.decoding import list_of, object_of, text_of
 from turnlog.agents.jsonl import UNREADABLE
 from turnlog.agents.row_files import line_of, restore_database, rows_in, update_of
@@ -90,7 +98,9 @@ def list_sessions(path: Path, only: str | None = None) -> list[SessionListing]:
         listed = [SessionListing(path.parent.name, _file_version(path))]
     else:
         with open_database(path) as connection:
-            if is_editor(connection):
+            if not tables_of(connection):
+                listed = []  # it was just made
+            elif is_editor(connection):
                 listed = list(_composers(connection, only))
             else:
                 session = text_of(chat_meta(connection).get("agentId")) or path.stem

@@ -155,10 +155,14 @@ class Indexer:
         else:
             overwriting.start(self._store_path, self._file.path)
 
-    def reset(self) -> None:
-        """Empty the index; `catch_up` then rebuilds it."""
+    def reset(self, *, overwrite: bool = False) -> None:
+        """Empty the index; `catch_up` then rebuilds it. With `overwrite`, no bytes of its words stay in the file."""
         with self._transaction():
             index_file.clear(self._file.connection)
+            if overwrite:
+                overwriting.mark(self._file.connection)
+        if overwrite:
+            self.overwrite()
 
     def compact(self, seconds: float) -> bool:
         """Merge segments while idle, in small transactions; return whether more can be merged.

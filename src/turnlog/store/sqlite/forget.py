@@ -12,7 +12,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Collection, Generator, Iterable
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -45,7 +45,10 @@ UNUSED_PROJECT: Final = (
 
 def plan_forgetting(connection: sqlite3.Connection, session_id: str, user: str = "") -> Forgetting:
     """What would be deleted, as `forget` does it. Raises NotFoundError for a session that is not stored."""
-    keys = concerned(connection, session_id, user)
+    return _plan(connection, concerned(connection, session_id, user), user)
+
+
+def _plan(connection: sqlite3.Connection, keys: list[int], user: str, begun: Unfinished | None = None) -> Forgetting:
     marks = ",".join("?" * len(keys))
     shared = connection.execute(
         f"SELECT s.agent || ':' || s.external_id, count(*) FROM memberships m JOIN memberships o"
@@ -53,8 +56,8 @@ def plan_forgetting(connection: sqlite3.Connection, session_id: str, user: str =
         f" WHERE m.session_key IN ({marks}) GROUP BY 1",
         (*keys, *keys),
     )
-    ids = tuple(sorted(lineage.session_ids(connection, set(keys))))
-    sources = _own_sources(connection, keys, user) | _lists_with(connection, ids, user)
+    ids = tuple(sorted({*lineage.session_ids(connection, set(keys)), *(begun.session_ids if begun else ())}))
+    sources = _own_sources(connection, keys, user, begun) | _lists_with(connection, ids, user)
     size = connection.execute(
         f"SELECT coalesce(sum(length), 0) FROM archive WHERE source_key IN ({','.join('?' * len(sources))})",
         tuple(sources),
@@ -81,8 +84,8 @@ def forget_for_good(store_path: Path, session_id: str) -> Forgetting:
             _end(store_path, unfinished, mark)
         with _forgetting_connection(store_path) as connection:
             session_key(connection, session_id)
-            mark.write(session_id)
-            forgotten = _forget_everywhere(store_path, connection, session_id, mark)
+            mark.write(Unfinished(session_id, []))
+            forgotten = _forget_everywhere(store_path, connection, Unfinished(session_id, []), mark)
             (is_read,) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[:1]
             mark.clear()
     if is_read:
@@ -107,10 +110,9 @@ def end_forgetting(store_path: Path) -> None:
 
 def _end(store_path: Path, unfinished: Unfinished, mark: ForgettingMark) -> None:
     with _forgetting_connection(store_path) as connection:
-        try:
-            _forget_everywhere(store_path, connection, unfinished.session_id, mark)
-        except NotFoundError:  # its rows were deleted, and perhaps not yet the copies
-            _delete_copies(path for path in unfinished.copies if _is_copy(store_path, Path(path)))
+        with suppress(NotFoundError):  # before it had a tombstone, another process has deleted it
+            _forget_everywhere(store_path, connection, unfinished, mark)
+        _delete_copies(path for path in unfinished.copies if _is_copy(store_path, Path(path)))
         # Whoever reads the store keeps the bytes until that ends, and this command waits for nobody.
         connection.execute("PRAGMA busy_timeout = 0")
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -126,23 +128,42 @@ def _forgetting_connection(store_path: Path) -> Generator[sqlite3.Connection]:
 
 
 def _forget_everywhere(
-    store_path: Path, connection: sqlite3.Connection, session_id: str, mark: ForgettingMark
+    store_path: Path, connection: sqlite3.Connection, begun: Unfinished, mark: ForgettingMark
 ) -> Forgetting:
     with Indexer(store_path, search_path(store_path)) as indexer:
         with write_transaction(connection):
-            keys = concerned(connection, session_id)
-            # From now on nobody else writes or indexes anything of it.
-            _bury(connection, lineage.session_ids(connection, set(keys)), _now())
-        # All sessions at once: messages that two of them share must not move from one to the other.
-        is_complete = indexer.forget(*keys)
+            begun = _buried(connection, begun)
+            mark.write(begun)
+        # A rebuild in between has deleted the rows of what has a tombstone, and given their keys to other sessions.
         with write_transaction(connection):
-            forgotten = forget(connection, session_id)
+            found = {session_id: find_key(connection, session_id) for session_id in begun.session_ids}
+            keys = [key for key in found.values() if key is not None]
+            # All sessions at once: messages that two of them share must not move from one to the other.
+            is_complete = indexer.forget(*keys)
+            if len(keys) < len(found):
+                is_complete = False
+                indexer.reset(overwrite=True)
+            forgotten = _forget_sessions(connection, keys, begun=begun)
             copies = [path for path in forgotten.files if _is_copy(store_path, Path(path))]
-            mark.write(session_id, copies)
+            mark.write(begun._replace(copies=copies))
         if not is_complete:
             indexer.catch_up()
     _delete_copies(copies)
     return forgotten
+
+
+def _buried(connection: sqlite3.Connection, begun: Unfinished) -> Unfinished:
+    """Leave tombstones, so that from now on nobody else writes or indexes anything of the sessions; return what goes.
+
+    Raises NotFoundError if the session is not stored and was not buried before.
+    """
+    if begun.session_ids and find_key(connection, begun.session_id) is None:
+        return begun
+    keys = concerned(connection, begun.session_id)
+    ids = lineage.session_ids(connection, set(keys))
+    _bury(connection, ids, _now())
+    sources = {*begun.sources, *_own_sources(connection, keys, "").values()}
+    return begun._replace(session_ids=sorted({*begun.session_ids, *ids}), sources=sorted(sources))
 
 
 def _is_copy(store_path: Path, path: Path) -> bool:
@@ -169,9 +190,19 @@ def forget(
             whatever their rows name. Their files have the user's id in front (`hub.sync.admission.placed`).
         kept_projects: Keys of projects that stay though no session may have them: sessions that come next do.
     """
-    keys = concerned(connection, session_id, user)
+    return _forget_sessions(connection, concerned(connection, session_id, user), user, kept_projects)
+
+
+def _forget_sessions(
+    connection: sqlite3.Connection,
+    keys: list[int],
+    user: str = "",
+    kept_projects: Iterable[int] = (),
+    begun: Unfinished | None = None,
+) -> Forgetting:
+    """Forget the sessions with these keys, and those that were `begun`, of which there may be no rows any more."""
     settle_copies(connection, keys)
-    plan = plan_forgetting(connection, session_id, user)
+    plan = _plan(connection, keys, user, begun)
     marks = ",".join("?" * len(keys))
     others = [
         row[0]
@@ -181,7 +212,7 @@ def forget(
             (*keys, *keys),
         )
     ]
-    messages, sources = _own_messages(connection, keys), _own_sources(connection, keys, user)
+    messages, sources = _own_messages(connection, keys), _own_sources(connection, keys, user, begun)
     staying = _messages_of(connection, keys) - {*messages}
     # Read before their file is deleted: sessions that it named get another title below.
     titled = leaves_of(connection, sources)
@@ -214,7 +245,7 @@ def forget(
     now = _now()
     # Codex's `history.jsonl` and Gemini CLI's `logs.json` contain what was typed in every session.
     for key in _lists_with(connection, plan.session_ids, user):
-        _empty(connection, key, now)
+        empty_source(connection, key, now)
     for forgotten in plan.session_ids:
         connection.execute("DELETE FROM links WHERE child_id = ? OR parent_id = ?", (forgotten, forgotten))
         connection.execute("DELETE FROM annotations WHERE session_id = ?", (forgotten,))
@@ -302,18 +333,22 @@ def _own_messages(connection: sqlite3.Connection, keys: list[int]) -> list[int]:
     return [key for (key,) in rows]
 
 
-def _own_sources(connection: sqlite3.Connection, keys: list[int], user: str) -> dict[int, str]:
-    """Key -> path of the files that only contain these sessions; those of one user."""
+def _own_sources(
+    connection: sqlite3.Connection, keys: list[int], user: str, begun: Unfinished | None = None
+) -> dict[int, str]:
+    """Key -> path of the files that only contain these sessions, or those that were begun; those of one user."""
     marks = ",".join("?" * len(keys))
+    paths = json.dumps(begun.sources if begun else [])
     rows = connection.execute(
         "SELECT s.key, s.path FROM sources s WHERE s.key IN"
         f" (SELECT key FROM sources WHERE session_id IN ({marks})"
         f" UNION SELECT source_key FROM memberships WHERE session_key IN ({marks})"
-        f" UNION SELECT source_key FROM streams WHERE session_key IN ({marks}))"
+        f" UNION SELECT source_key FROM streams WHERE session_key IN ({marks})"
+        " UNION SELECT key FROM sources WHERE path IN (SELECT value FROM json_each(?)))"
         " AND NOT EXISTS (SELECT 1 FROM memberships m WHERE m.source_key = s.key"
         f" AND m.session_key NOT IN ({marks}))"
         f" AND NOT EXISTS (SELECT 1 FROM streams t WHERE t.source_key = s.key AND t.session_key NOT IN ({marks}))",
-        (*lineage.session_ids(connection, set(keys)), *keys, *keys, *keys, *keys),
+        (*lineage.session_ids(connection, set(keys)), *keys, *keys, paths, *keys, *keys),
     )
     found = dict(rows.fetchall()) | find_copies(connection, keys)
     return {key: path for key, path in found.items() if _is_of(path, user)}
@@ -339,7 +374,7 @@ def _lists_with(connection: sqlite3.Connection, session_ids: Iterable[str], user
     }
 
 
-def _empty(connection: sqlite3.Connection, source_key: int, now: int) -> None:
+def empty_source(connection: sqlite3.Connection, source_key: int, now: int) -> None:
     """Keep what a file says about other sessions, but delete its bytes. A later sync does not archive them either."""
     archive = Archive(connection)
     archive.drop(source_key)

@@ -93,7 +93,9 @@ class Batch:
     def note_tail(self, source: SourceRow, offset: int, length: int, line: int) -> None:
         """Note that a file ends within a line, which may never become a record. See `forget_tail`."""
         self._transaction.use_source(source)
-        save_diagnostics(self._transaction, [Diagnostic(offset=offset, length=length, line=line, reason=CUT_OFF)])
+        # The archive has its bytes, and its agent is probably writing the rest.
+        torn = Diagnostic(offset=offset, length=length, line=line, reason=CUT_OFF, severity="note")
+        save_diagnostics(self._transaction, [torn])
 
     def forget_tail(self, source: SourceRow, offset: int) -> None:
         """Delete the diagnostics of the bytes from `offset` on, which will be read again."""
