@@ -72,7 +72,8 @@ def write_origin(home: Path) -> None:
     folder.mkdir(parents=True)
     common = {"sessionId": ORIGIN, "cwd": "/x", "version": "2.1.260", "timestamp": "2026-11-20T10:00:00.000Z"}
     usage = {"input_tokens": 7, "output_tokens": 3, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0}
-    message: dict[str, Any] = {"id": "m1", "role": "assistant", "model": "claude-opus-4-5", "usage": usage, "content": []}
+    message: dict[str, Any] = {"id": "m1", "role": "assistant", "model": "claude-opus-4-5", "content": []}
+    message["usage"] = usage
     records: list[dict[str, Any]] = [
         {"type": "user", "uuid": "u1", "parentUuid": None, "message": {"role": "user", "content": "one"}, **common},
         {"type": "assistant", "uuid": "u2", "parentUuid": "u1", "requestId": "r1", "message": message, **common},
