@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from support.claude_files import Gathered
-from support.copilot_files import AGENT, SESSION, SESSION_ID, fold, lines, record
+from support.copilot_files import AGENT, SESSION, SESSION_ID, fold, lines, record, request
 from turnlog.agents import fold_bytes
 from turnlog.agents.base import Source, SourceKind
 from turnlog.exports import export_session
@@ -22,8 +22,13 @@ AGENT_ID = "81587e4d-7b63-4319-a8f6-c2198b42b3ab"
 
 
 def answer(number: int, *calls: str, **facts: Any) -> dict[str, Any]:
-    requests = [{"toolCallId": call, "name": "bash", "arguments": {}} for call in calls]
-    data = {"content": f"said {number}", "toolRequests": requests, "interactionId": "i", "outputTokens": 41, **facts}
+    data: dict[str, Any] = {
+        "content": f"said {number}",
+        "toolRequests": [request(call) for call in calls],
+        "interactionId": "i",
+        "outputTokens": 41,
+        **facts,
+    }
     return record("assistant.message", number, **data)
 
 
