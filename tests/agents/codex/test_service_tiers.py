@@ -65,3 +65,22 @@ def test_a_price_depends_on_the_tier(tier: str | None, dollars: float | None) ->
     usage = next(message.usage for message in found.in_order(f"codex:{THREAD}") if message.usage is not None)
     cost = price(usage, "gpt-5.5", "openai")
     assert (None if cost is None else float(cost.amount)) == dollars
+
+
+SETTLED = event("thread_settings_applied", thread_settings={"model": "gpt-5.4", "service_tier": "flex"})
+
+
+@pytest.mark.parametrize(
+    ("lines", "model"),
+    [
+        ([SETTLED, prompt("q"), answer("a"), COUNT], "gpt-5.4"),
+        ([SETTLED, context(), prompt("q"), answer("a"), COUNT], "gpt-5.5"),
+        ([context(), SETTLED, prompt("q"), answer("a"), COUNT], "gpt-5.5"),
+        ([prompt("q"), answer("a"), line("token_usage_record", {"usage": USED, "model": "gpt-5.4"})], "gpt-5.4"),
+    ],
+    ids=["settings", "turn", "turn-that-goes-on", "record"],
+)
+def test_a_response_without_a_turn_has_the_model_of_other_records(lines: list[bytes], model: str) -> None:
+    """R-C22"""
+    found = fold(meta(), *lines)
+    assert [message.model for message in found.in_order(f"codex:{THREAD}") if message.usage] == [model]

@@ -217,6 +217,7 @@ class CodexEvent(msgspec.Struct, gc=False):
 class ThreadSettings(msgspec.Struct, gc=False):
     """The settings of a thread, all of them. A tier that is missing is that of the account: the standard one."""
 
+    model: str | None = None
     service_tier: str | None = None
 
 
@@ -233,6 +234,7 @@ class UsageRecord(msgspec.Struct, gc=False):
     response_id: str | None = None
     usage: CodexUsage | None = None
     thread_token_usage: CodexUsage | None = None
+    model: str | None = None
     service_tier: str | None = None
 
 

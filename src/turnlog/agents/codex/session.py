@@ -242,8 +242,10 @@ def read_context(context: CodexContext) -> None:
 def read_settings(context: CodexContext, event: CodexEvent) -> None:
     """Read `thread_settings_applied` or `session_configured`: the tier of the requests that follow."""
     if context.is_about_this_thread(event.thread_id):
-        settings = event.thread_settings
-        context.state.service_tier = event.service_tier if settings is None else settings.service_tier
+        state, settings = context.state, event.thread_settings
+        state.service_tier = event.service_tier if settings is None else settings.service_tier
+        # `turn_context` has the model of its turn, which may go on when another one is chosen.
+        state.model = state.model or (None if settings is None else settings.model)
     context.add_record_event(f"event_msg/{event.type}", context.payload)
 
 
@@ -498,6 +500,9 @@ def read_token_usage_record(context: CodexContext) -> None:
         context.add_record_event("token_usage_record", context.payload)
         return
     tier = record.service_tier or context.state.service_tier
+    draft = context.current_draft()
+    if draft is not None and context.state.model is None:
+        draft.model = record.model
     _add_usage(context, usage_of(record.usage), record.usage, record.response_id, tier=tier)
     context.state.usage_recorded = True
     context.close_message()
