@@ -24,6 +24,7 @@ from turnlog.agents.changes import (
     Placement,
     ResultChange,
     SessionChange,
+    with_model,
 )
 from turnlog.history.order import place_results, result_positions
 from turnlog.model import HistoryEvent, Membership, Message, Provenance, ToolCallPart, ToolResultEvent
@@ -203,8 +204,8 @@ class SourceMerger:
             placement = self._places[session_id][message_id].placement
             places = result_positions(placement.position, placement.records)
             message = self._messages[message_id]
-            if model is not None and message.role == "assistant" and message.model is None:
-                message = msgspec.structs.replace(message, model=model)
+            if model is not None and message.role == "assistant":
+                message = with_model(message, session_id.partition(":")[0], model)
             yield place_results(message if end is None else abort_open_calls(message, end), places, children)
 
     def _end_of(self, session_id: str, seen: set[str]) -> CallEnd | None:

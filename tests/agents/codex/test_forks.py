@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -63,6 +64,7 @@ def turn(number: int, text: str, *, start: int) -> bytes:
 PARENT = numbered(0, meta(history_mode="paginated")) + turn(1, "one", start=1) + turn(2, "two", start=4)
 BASE = {"thread_id": THREAD, "end_ordinal_exclusive": 4}
 FORKED = {"forked_from_id": THREAD, "forked_from_ordinal_exclusive": 4, "history_base": BASE}
+FORKED_FROM_ID = {"forked_from_id": THREAD}
 FORK = numbered(4, meta(id=OTHER, **FORKED)) + turn(3, "other", start=5)
 FORKED_AGAIN = {"forked_from_id": OTHER, "forked_from_ordinal_exclusive": 8}
 FORK_OF_FORK = numbered(8, meta(id=THIRD, **FORKED_AGAIN)) + turn(4, "third", start=9)
@@ -443,3 +445,48 @@ def test_a_fork_of_a_fork_by_copy_counts_each_call_once(
             written = [{item.message.id for item in store.messages(f"codex:{thread}")} for thread in GENERATIONS]
             assert written[0] < written[1] < written[2]
         rebuild(path)
+
+
+def totals(number: int, *, last: bool) -> bytes:
+    return token_count(counts(100 * number, 0, 10 * number, 0), counts(100, 0, 10, 0) if last else None)
+
+
+def inputs(path: Path, thread: str) -> list[int | None]:
+    with open_store(path) as store:
+        messages = [placed.message for placed in store.messages(f"codex:{thread}") if placed.membership.position >= 0]
+    return [message.usage.input if message.usage else None for message in messages if message.role == "assistant"]
+
+
+FORK_OF = {"by ordinal": FORKED, "by base": {"history_base": {**BASE, "thread_id": OTHER}}, "by id": FORKED_FROM_ID}
+
+
+@pytest.mark.parametrize("facts", FORK_OF.values(), ids=FORK_OF)
+def test_a_fork_does_not_count_the_total_of_its_parent(facts: dict[str, Any], tmp_path: Path) -> None:
+    """R-C19: what of a fork's first total is its own is unknown; after that the difference counts."""
+    said = (prompt("q"), answer("a"), totals(31, last=False), prompt("r"), answer("b"), totals(32, last=False))
+    write(tmp_path / "home", THIRD, meta(id=THIRD, **facts) + b"".join(said))
+    pass_over(tmp_path / "store.db", tmp_path / "home")
+    assert inputs(tmp_path / "store.db", THIRD) == [None, 100]
+
+
+def test_a_fork_counts_the_difference_to_a_total_that_it_copied(tmp_path: Path) -> None:
+    own = (prompt("r", LATER[1]), answer("b", LATER[1]), totals(31, last=False).replace(b"T10:00:00", b"T11:00:40"))
+    copy = legacy_turn(TIMED_TURNS[0], "q", 30, TIMES[0])
+    first = meta(timestamp=TIMES[0])
+    log = copied_log(OTHER, THREAD, first, *copy, own=own, at=TIMES[1])
+    write(tmp_path / "home", OTHER, log)
+    pass_over(tmp_path / "store.db", tmp_path / "home")
+    assert inputs(tmp_path / "store.db", OTHER)[-1] == 100
+
+
+def test_totals_at_the_start_of_a_fork_are_no_response(tmp_path: Path) -> None:
+    lines = (totals(30, last=False), prompt("q"), answer("a"), totals(31, last=False))
+    write(tmp_path / "home", THIRD, meta(id=THIRD, **FORKED) + b"".join(lines))
+    pass_over(tmp_path / "store.db", tmp_path / "home")
+    assert inputs(tmp_path / "store.db", THIRD) == [100]
+
+
+def test_a_thread_that_is_no_fork_counts_its_first_total(tmp_path: Path) -> None:
+    write(tmp_path / "home", THIRD, meta(id=THIRD) + prompt("q") + answer("a") + totals(1, last=False))
+    pass_over(tmp_path / "store.db", tmp_path / "home")
+    assert inputs(tmp_path / "store.db", THIRD) == [100]

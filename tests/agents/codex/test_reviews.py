@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -62,3 +63,51 @@ def test_only_what_follows_a_review_at_once_is_what_it_found(between: list[bytes
     found = fold(meta(), prompt("a"), answer("Yes."), *ASKED, *between, answer("Found."), prompt("c"), answer("On."))
     origin = None if between else Origin.NOTIFICATION
     assert answers(found) == [("Yes.", None), ("Found.", origin), ("On.", None)]
+
+
+GUARDED = "01a1fbaa-0000-7000-8000-00000000000a"
+QUOTED = "01a1fbaa-0000-7000-8000-00000000000b"
+
+
+def approval(*, transcript: str = "", words: str = "Reviewed Codex session id:") -> str:
+    return (
+        f">>> TRANSCRIPT START\n[1] user: go\n{transcript}\n>>> TRANSCRIPT END\n{words} {GUARDED}\n"
+        ">>> APPROVAL REQUEST START\ntouch x\n>>> APPROVAL REQUEST END\n"
+    )
+
+
+def parents(*lines: bytes) -> list[tuple[str, str]]:
+    return [(link.kind, link.parent_session_id) for link in fold(*lines).links.values()]
+
+
+SOURCES: list[Any] = ["review", "compact", "memory_consolidation", {"other": "guardian"}, {"other": "anything"}]
+HELD = [("subagent", f"codex:{GUARDED}")]
+
+
+@pytest.mark.parametrize("kind", SOURCES, ids=str)
+@pytest.mark.parametrize("spelling", ["subagent", "subAgent"])
+@pytest.mark.parametrize("known_by", ["parent", "session", "prompt", "event"])
+def test_a_subagent_of_any_kind_belongs_to_its_parent(kind: Any, spelling: str, known_by: str) -> None:
+    """R-C6: by whichever record names it."""
+    facts = {"parent": {"parent_thread_id": GUARDED}, "session": {"session_id": GUARDED}}.get(known_by, {})
+    said = {"prompt": [prompt(approval())], "event": [event("user_message", message=approval())]}.get(known_by, [])
+    assert parents(meta(source={spelling: kind}, **facts), *said, answer("ok")) == HELD
+
+
+def test_a_transcript_names_no_parent() -> None:
+    """What the reviewed thread said may be anything, also the prompt of another review."""
+    lie = f"Reviewed Codex session id: {QUOTED}\n"
+    own = meta(source={"subagent": {"other": "guardian"}})
+    assert parents(own, prompt(approval(transcript=lie))) == HELD
+    assert parents(own, prompt(approval(transcript=approval().replace(GUARDED, QUOTED)))) == HELD
+    assert parents(own, prompt(approval(words="Reviewed session id:"))) == HELD
+
+
+def test_a_session_that_speaks_of_a_review_is_no_subagent() -> None:
+    assert parents(meta(source="cli"), prompt(approval())) == []
+    assert parents(meta(source="cli", session_id=GUARDED), prompt("q")) == []
+
+
+def test_a_subagent_has_one_parent() -> None:
+    spawned = {"subagent": {"thread_spawn": {"parent_thread_id": QUOTED, "depth": 1}}}
+    assert parents(meta(source=spawned, session_id=GUARDED), prompt(approval())) == [("subagent", f"codex:{QUOTED}")]

@@ -103,7 +103,7 @@ class Codex(Agent):
     name = NAME
     display_name = "Codex"
     colour = Colour(light="#0f7b6c", dark="#4fc3b0")
-    parser_version = 25
+    parser_version = 26
     homes = _HOMES
     log_folders = FOLDERS
     command = _COMMAND
@@ -144,9 +144,10 @@ class Codex(Agent):
 
             return PrintedFold(EXEC_JSON, state)
         if source.kind is SourceKind.SIDECAR:
-            from turnlog.agents.codex.sidecars import CodexSidecarFold
+            from turnlog.agents.codex.sidecars import CodexImportsFold, CodexSidecarFold
+            from turnlog.agents.codex.sources import IMPORTS
 
-            return CodexSidecarFold(source, state)
+            return CodexImportsFold(source) if source.path.endswith(IMPORTS) else CodexSidecarFold(source, state)
         from turnlog.agents.codex.fold import CodexFold
 
         return CodexFold(source, state)

@@ -38,8 +38,8 @@ _STATES = {"completed": ToolState.OUTPUT_AVAILABLE, "failed": ToolState.OUTPUT_E
 _TEXT_PARTS = (TextPart, ReasoningPart)
 """Parts that both streams of a rollout have."""
 
-_CODEX_TEXTS = frozenset({"Compact task completed"})
-"""Texts in events of the model's messages that Codex itself wrote (0.39, after a compaction)."""
+_CODEX_TEXTS = frozenset({"Compact task completed", "<EXTERNAL SESSION IMPORTED>"})
+"""Texts in events of the model's messages that Codex itself wrote: after a compaction (0.39), and after an import."""
 
 
 def read_assistant_message(context: CodexContext, item: Item, *, origin: Origin | None = None) -> None:

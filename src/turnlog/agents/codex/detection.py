@@ -13,7 +13,7 @@ from turnlog.agents.codex import NAME
 from turnlog.agents.codex.record_kinds import ITEM_TYPES, TYPES
 from turnlog.agents.codex.records import CodexLine, Meta, read_lines, thread_named_in
 from turnlog.agents.codex.sidecars import names_a_thread, read_entries
-from turnlog.agents.codex.sources import renamed, source_of
+from turnlog.agents.codex.sources import IMPORTS, renamed, source_of
 from turnlog.agents.files import decompress, is_compressed
 from turnlog.agents.jsonl import whole_lines
 
@@ -25,6 +25,8 @@ def detect_log(path: Path, head: bytes) -> Detection:
     """Whether a file is a rollout or a sidecar. The version is that of the first record which names one."""
     source = source_of(path)
     if source is not None and source.kind is SourceKind.SIDECAR:
+        if source.path.endswith(IMPORTS):
+            return Detection(agent=NAME, source=source)
         # Kimi Code has an index of the same name.
         entries_read = [entry for entry, *_ in read_entries(whole_lines(head), 0, 1, Changes())]
         if entries_read and not any(map(names_a_thread, entries_read)):

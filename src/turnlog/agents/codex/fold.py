@@ -82,6 +82,8 @@ _EVENT_READERS: dict[str, Callable[[CodexContext, CodexEvent], None]] = {
     "thread_rolled_back": session.read_rollback,
     "error": session.read_error,
     "stream_error": session.read_error,
+    "thread_settings_applied": session.read_settings,
+    "session_configured": session.read_settings,
 }
 
 _DUPLICATE_EVENTS: dict[str, Callable[[CodexContext, CodexEvent], CountedAs]] = {

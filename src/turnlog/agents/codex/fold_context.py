@@ -51,6 +51,9 @@ from turnlog.model.parts import STATE_OF_STATUS, state_after
 
 _RANDOM_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 
+_IMPORTED_TURN = re.compile(r"external-import-turn-\d+")
+"""Id of a turn that Codex copied from a session of another agent."""
+
 TURN_ORIGINS = frozenset({Origin.PROMPT, Origin.COMMAND, Origin.SHELL, Origin.SUBAGENT_PROMPT})
 """Origins of messages that begin a turn: a person wrote them, or for a subagent its parent."""
 
@@ -139,6 +142,11 @@ class CodexContext(LineContext):
         return self.line_number <= self.state.carried_lines
 
     @property
+    def is_handed_over(self) -> bool:
+        """Whether the record comes from a session of another agent, by turnlog or by Codex's own import."""
+        return self.reads_carried or self.state.is_imported
+
+    @property
     def is_own(self) -> bool:
         """Whether the record is this thread's own and not a copy of another thread's."""
         return self.state.origin is None
@@ -163,8 +171,8 @@ class CodexContext(LineContext):
                     parent_id=next_place.parent,
                     turn=next_place.turn,
                     fate=Fate.ACTIVE,
-                    copied=next_place.copied or self.reads_carried,
-                    handed_over=self.reads_carried,
+                    copied=next_place.copied or self.is_handed_over,
+                    handed_over=self.is_handed_over,
                 ),
             )
         )
@@ -191,7 +199,7 @@ class CodexContext(LineContext):
         state.usage_recorded = False
         next_place = self.next_place(message_id)
         next_place.step = state.step
-        next_place.handed_over = self.reads_carried
+        next_place.handed_over = self.is_handed_over
         forgotten = state.remember_message(message_id, next_place)
         if forgotten is not None:
             self.drafts.pop(forgotten, None)
@@ -252,6 +260,7 @@ class CodexContext(LineContext):
             if turn_id == state.turn_id:
                 return
             state.turn_id = state.turn_key = turn_id
+            state.is_imported = _IMPORTED_TURN.fullmatch(turn_id) is not None
         elif prompt is not None and state.turn_id is None:
             state.turn_key = next_turn_key(state.turn_key, prompt)
         else:

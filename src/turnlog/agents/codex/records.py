@@ -210,6 +210,15 @@ class CodexEvent(msgspec.Struct, gc=False):
     action: Raw | UnsetType = UNSET
     revised_prompt: str | None = None
     new_thread_id: str | None = None
+    thread_settings: ThreadSettings | None = None
+    service_tier: str | None = None
+
+
+class ThreadSettings(msgspec.Struct, gc=False):
+    """The settings of a thread, all of them. A tier that is missing is that of the account: the standard one."""
+
+    model: str | None = None
+    service_tier: str | None = None
 
 
 class TurnError(msgspec.Struct, gc=False):
@@ -225,6 +234,8 @@ class UsageRecord(msgspec.Struct, gc=False):
     response_id: str | None = None
     usage: CodexUsage | None = None
     thread_token_usage: CodexUsage | None = None
+    model: str | None = None
+    service_tier: str | None = None
 
 
 class Git(msgspec.Struct, gc=False):
@@ -246,6 +257,7 @@ class Meta(msgspec.Struct, gc=False):
     """`session_meta`: which thread the log is. A fork by copy also has that of the copied thread."""
 
     id: str | None = None
+    session_id: str | None = None
     timestamp: datetime | None = None
     cwd: str | None = None
     originator: str | None = None
@@ -272,6 +284,7 @@ class TurnContext(msgspec.Struct, gc=False):
     cwd: str | None = None
     model: str | None = None
     effort: str | None = None
+    service_tier: str | UnsetType | None = UNSET
 
 
 class Compacted(msgspec.Struct, gc=False):

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, cast
 
+import msgspec
 from msgspec import Raw, UnsetType
 
 from turnlog.agents.changes import NAMED_AFTER
@@ -112,11 +113,12 @@ def _read_own_meta(context: CodexContext, meta: Meta) -> None:
     _set_layout(state, meta.cli_version)
     state.created_at = _created_at(context.external_id, meta.timestamp or context.written_at)
     spawn = _spawn_of(meta.source)
-    parent = meta.parent_thread_id or spawn.get("parent_thread_id")
-    state.is_subagent = meta.thread_source == "subagent" or _is_subagent(meta.source)
-    if isinstance(parent, str):
+    state.is_subagent = meta.thread_source in _SUBAGENT_SOURCES or _subagent_of(meta.source) is not None
+    parent = _parent_of(context, meta, spawn)
+    state.lacks_parent = state.is_subagent and parent is None
+    if parent is not None:
         context.link("subagent", parent, context.external_id)
-    _link_fork(context, meta, is_spawned=isinstance(parent, str))
+    _link_fork(context, meta, is_spawned=parent is not None)
     carried = read_mark(meta.turnlog)
     if carried is not None:
         state.carried_lines = carried.records or 0
@@ -159,6 +161,7 @@ def _link_fork(context: CodexContext, meta: Meta, *, is_spawned: bool) -> None:
         thread = owner if base.thread_id == owner else f"{owner}_{base.thread_id}"
     if thread is None:
         return
+    context.state.inherits_totals = True
     before = base.end_ordinal_exclusive if base is not None else None
     before = meta.forked_from_ordinal_exclusive if before is None else before
     # Without an ordinal (before 0.14x) the file itself holds a copy of what came before.
@@ -180,17 +183,35 @@ def _update_session(context: CodexContext, meta: Meta) -> None:
         session.git_commit = meta.git.commit_hash or session.git_commit
 
 
-def _is_subagent(source: Any) -> bool:
-    return isinstance(source, Mapping) and "subagent" in source
+_SUBAGENT_SOURCES = frozenset({"subagent", "guardian_review"})
+"""`thread_source` of threads that another thread started."""
+
+
+def _subagent_of(source: Any) -> Any:
+    """`source.subagent` of a `session_meta`: a word (`review`), or `{"thread_spawn": …}`, `{"other": "guardian"}`.
+
+    None for a thread that no other one started. The app server writes `subAgent`.
+    """
+    if not isinstance(source, Mapping):
+        return None
+    found = cast("Mapping[str, Any]", source)
+    return found.get("subagent", found.get("subAgent"))
 
 
 def _spawn_of(source: Any) -> dict[str, Any]:
     """`source.subagent.thread_spawn` of a `session_meta`: who spawned the thread; empty if nobody did."""
-    if not isinstance(source, Mapping):
-        return {}
-    subagent = cast("Mapping[str, Any]", source).get("subagent")
+    subagent = _subagent_of(source)
     spawn = cast("Mapping[str, Any]", subagent).get("thread_spawn") if isinstance(subagent, Mapping) else None
     return dict(cast("Mapping[str, Any]", spawn)) if isinstance(spawn, Mapping) else {}
+
+
+def _parent_of(context: CodexContext, meta: Meta, spawn: Mapping[str, Any]) -> str | None:
+    """The thread that started this one; of a subagent that names none, the one whose session it belongs to."""
+    parent = meta.parent_thread_id or spawn.get("parent_thread_id")
+    if isinstance(parent, str):
+        return parent
+    own = (None, meta.id, thread_of(context.external_id))
+    return meta.session_id if context.state.is_subagent and meta.session_id not in own else None
 
 
 def _set_folder(context: CodexContext, folder: str | None) -> None:
@@ -209,11 +230,23 @@ def read_context(context: CodexContext) -> None:
     read_turn_id(context, settings.turn_id)
     state.model = settings.model or state.model
     state.effort = settings.effort
+    if not isinstance(settings.service_tier, UnsetType):
+        state.service_tier = settings.service_tier
     # In a copy this is the folder of the thread that was copied.
     if context.is_own:
         _set_folder(context, settings.cwd)
     context.close_message()
     context.add_record_event("turn_context", context.payload)
+
+
+def read_settings(context: CodexContext, event: CodexEvent) -> None:
+    """Read `thread_settings_applied` or `session_configured`: the tier of the requests that follow."""
+    if context.is_about_this_thread(event.thread_id):
+        state, settings = context.state, event.thread_settings
+        state.service_tier = event.service_tier if settings is None else settings.service_tier
+        # `turn_context` has the model of its turn, which may go on when another one is chosen.
+        state.model = state.model or (None if settings is None else settings.model)
+    context.add_record_event(f"event_msg/{event.type}", context.payload)
 
 
 def read_trigger(context: CodexContext) -> None:
@@ -335,7 +368,7 @@ def _is_by_user(context: CodexContext) -> bool:
 def read_task_complete(context: CodexContext, event: CodexEvent) -> None:
     """Read `task_complete` or `turn_complete`: a turn is over. Only this record has the failures of the provider."""
     end_calls(context, aborted=False)
-    context.state.in_turn = False
+    context.state.in_turn = context.state.is_imported = False
     context.close_message()
     context.add_record_event("event_msg/task_complete", context.payload)
     error = event.error
@@ -435,13 +468,27 @@ def read_token_count(context: CodexContext, event: CodexEvent) -> None:
     state = context.state
     # Records repeat the totals of before, also where a response broke off. Only changed totals are a response.
     before, state.totals = state.totals, total
+    if before is None and info.last_token_usage is None and state.inherits_totals:
+        _add_unknown_usage(context)
+        return
     usage = usage_of_count(info, before) if total != before and not state.usage_recorded else None
     if usage is None:
         # A response that broke off also has this record, with the totals of before. Another attempt follows.
         context.close_message()
         context.changes.counts.duplicates += 1
         return
-    _add_usage(context, usage, total)
+    _add_usage(context, usage, total, tier=state.service_tier)
+
+
+def _add_unknown_usage(context: CodexContext) -> None:
+    """End a response of a fork whose total is the first one: how much of it its parent used is not known."""
+    draft = context.current_draft()
+    if draft is not None:
+        draft.pending.has_usage = True
+        draft.records.append((context.position, context.length, None))
+        draft.add_time(context.written_at)
+    context.close_message()
+    context.changes.counts.duplicates += 1
 
 
 def read_token_usage_record(context: CodexContext) -> None:
@@ -452,12 +499,18 @@ def read_token_usage_record(context: CodexContext) -> None:
     if record.usage is None:
         context.add_record_event("token_usage_record", context.payload)
         return
-    _add_usage(context, usage_of(record.usage), record.usage, record.response_id)
+    tier = record.service_tier or context.state.service_tier
+    draft = context.current_draft()
+    if draft is not None and context.state.model is None:
+        draft.model = record.model
+    _add_usage(context, usage_of(record.usage), record.usage, record.response_id, tier=tier)
     context.state.usage_recorded = True
     context.close_message()
 
 
-def _add_usage(context: CodexContext, usage: Usage, counts: CodexUsage, response_id: str | None = None) -> None:
+def _add_usage(
+    context: CodexContext, usage: Usage, counts: CodexUsage, response_id: str | None = None, *, tier: str | None
+) -> None:
     """Add tokens to the current response, or to a new message if no message lacks them.
 
     A response of which nothing else is logged, because the user stopped it, is billed too.
@@ -474,6 +527,8 @@ def _add_usage(context: CodexContext, usage: Usage, counts: CodexUsage, response
     # Up to about 0.7x the tokens of a response come before its items.
     draft.pending.usage_first = draft.pending.items == 0
     resolve_layout(context.state, draft.pending, texts_first=True)
+    if tier is not None:
+        usage = msgspec.structs.replace(usage, service_tier=tier)
     draft.usage = usage if context.is_own or not context.state.is_subagent else None
     draft.response_id = context.state.assistant_response = response_id
     draft.records.append((context.position, context.length, None))

@@ -1,13 +1,16 @@
-"""Sidecars of Codex: the names that the user gave to threads, and what was typed into the terminal."""
+"""Sidecars of Codex: the names that the user gave to threads, what was typed into the terminal, and imports."""
 
 from __future__ import annotations
+
+from pathlib import PureWindowsPath
 
 import msgspec
 
 from turnlog.agents.base import Source
-from turnlog.agents.changes import Changes, LeafTitle
+from turnlog.agents.changes import Changes, LeafTitle, Link
 from turnlog.agents.codex.sources import INDEX, session_id
 from turnlog.agents.jsonl import JsonLines, count_lines
+from turnlog.agents.sidecars import SidecarFold
 
 
 class _Entry(msgspec.Struct):
@@ -50,3 +53,39 @@ class CodexSidecarFold:
     def state(self) -> bytes:
         """See `turnlog.agents.base.Fold.state`."""
         return str(self._lines).encode()
+
+
+class _Import(msgspec.Struct):
+    source_path: str | None = None
+    imported_thread_id: str | None = None
+
+
+class _Imports(msgspec.Struct):
+    records: list[_Import] = []
+
+
+class CodexImportsFold(SidecarFold[_Imports]):
+    """Reads `external_agent_session_imports.json`: which thread continues which session of another agent."""
+
+    kind = _Imports
+    salvages = True
+
+    def add_facts(self, facts: _Imports, size: int, changes: Changes) -> None:
+        """See `SidecarFold.add_facts`."""
+        for record in facts.records:
+            origin = _origin_of(record.source_path or "")
+            if origin is not None and record.imported_thread_id:
+                thread = session_id(record.imported_thread_id)
+                changes.links.append(Link(kind="continuation", parent_session_id=origin, child_session_id=thread))
+
+
+_IMPORTED_FROM = (("agent-transcripts", "cursor"), ("projects", "claude-code"))
+"""A folder above every log of an agent that Codex imports from, and the agent. The file is named after the session."""
+
+
+def _origin_of(path: str) -> str | None:
+    """The session of an imported log, by its path; None if it is no log of an agent that is known."""
+    # Windows separates folders by `\\` or `/`.
+    place = PureWindowsPath(path)
+    agent = next((agent for folder, agent in _IMPORTED_FROM if folder in place.parts[:-1]), None)
+    return None if agent is None or not place.stem else f"{agent}:{place.stem}"

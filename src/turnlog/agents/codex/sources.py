@@ -1,8 +1,9 @@
 """Codex's files: where they are, whether a file is one of them, and what its sidecars say.
 
-Rollouts are in folders by day, archived ones in their own folder; some are compressed. An index of thread names is
-next to them. Folders are listed, nothing is opened, and no symbolic link is followed, so nothing outside the root is
-ever named. Of a rollout that exists compressed and plain only the plain one is read, to which Codex still appends.
+Rollouts are in folders by day, archived ones in their own folder; some are compressed. An index of thread names and a
+list of imported sessions are next to them. Folders are listed, nothing is opened, and no symbolic link is followed, so
+nothing outside the root is ever named. Of a rollout that exists compressed and plain only the plain one is read, to
+which Codex still appends.
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ INDEX = "session_index.jsonl"
 
 PROMPTS = "history.jsonl"
 
-SIDECARS = (INDEX, PROMPTS)
+IMPORTS = "external_agent_session_imports.json"
+"""Which threads Codex made from sessions of other agents. It is written anew each time."""
+
+SIDECARS = (INDEX, PROMPTS, IMPORTS)
 
 
 # -- finding files
@@ -79,7 +83,8 @@ def rollout_source(path: str, root: Path) -> Source | None:
 
 
 def _sidecar(path: str, root: Path) -> Source:
-    return Source(agent=NAME, path=path, root=os.fspath(root), kind=SourceKind.SIDECAR, appendable=True)
+    appendable = not path.endswith(IMPORTS)
+    return Source(agent=NAME, path=path, root=os.fspath(root), kind=SourceKind.SIDECAR, appendable=appendable)
 
 
 def session_id(thread: str) -> str:

@@ -74,6 +74,8 @@ class CodexState(msgspec.Struct, omit_defaults=True, rename=_STORED_NAMES):
     """The number of lines that were handed over from another session; they begin the log."""
     carried_message: str | None = None
     """Of these lines, the message that the newest one is of, by its id in that session."""
+    is_imported: bool = False
+    """The turn was copied from a session of another agent."""
     copied_threads: list[CopiedThread] = []
     """Threads whose own first lines are in the copy. A fork of a fork copies several."""
     base_threads: tuple[str, ...] = ()
@@ -83,6 +85,8 @@ class CodexState(msgspec.Struct, omit_defaults=True, rename=_STORED_NAMES):
     last_written_at: float | None = None
     """Time of the newest record, in Unix seconds, while a copy is read."""
     is_subagent: bool = False
+    lacks_parent: bool = False
+    """No record has named the parent of this subagent yet."""
     version: str | None = None
     """Version of the Codex that began the thread."""
     pairwise: bool = False
@@ -94,6 +98,8 @@ class CodexState(msgspec.Struct, omit_defaults=True, rename=_STORED_NAMES):
     model: str | None = None
     provider: str | None = None
     effort: str | None = None
+    service_tier: str | None = None
+    """The tier that requests ask for."""
     turn_id: str | None = None
     turn_key: str = ""
     """What ids that are made of texts contain of the turn (see `derived_id`)."""
@@ -120,6 +126,8 @@ class CodexState(msgspec.Struct, omit_defaults=True, rename=_STORED_NAMES):
     """Id of a prompt -> key of its text: a compaction may keep the prompt under another id, or under none."""
     turns: list[str | None] = []
     """Id of the message before each turn: the target of a rollback."""
+    inherits_totals: bool = False
+    """The totals began with those of the thread that this one is a fork of."""
     totals: CodexUsage | None = None
     """The thread's running token totals."""
     usage_recorded: bool = False

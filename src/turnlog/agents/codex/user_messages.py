@@ -60,6 +60,7 @@ def read_message(context: CodexContext, item: Item) -> None:
     """Read a `message` item that the model did not write: a prompt or injected context."""
     text = text_of(item.content)
     origin = _origin_of(context, item, text)
+    _link_reviewed(context, text)
     is_prompt = origin in (Origin.PROMPT, Origin.SUBAGENT_PROMPT)
     role: Role = "system" if item.role == "system" else "user" if origin in TURN_ORIGINS else "developer"
     own_text = prompt_text(item.content)
@@ -115,6 +116,7 @@ def _on_prompt(context: CodexContext, text: str, images: list[str]) -> CountedAs
     # The two records of a prompt are adjacent. Context and marks of images make the item differ from the typed text.
     if _drop_newest_item(state.unmatched_prompts):
         return "duplicates"
+    _link_reviewed(context, text)
     _begin_turn(context, text)
     message_id = derived_id(context.id_prefix, state.turn_key, "user", text, state.text_counts)
     state.remember_unmatched_prompt(f"{_EVENT}:{key}", message_id)
@@ -129,6 +131,25 @@ def _on_prompt(context: CodexContext, text: str, images: list[str]) -> CountedAs
     )
     set_prompt_title(context, text)
     return "messages"
+
+
+_TRANSCRIPT_END = re.compile(r"^>>> TRANSCRIPT(?: DELTA)? END$", re.MULTILINE)
+_REVIEWED = re.compile(r"^Reviewed (?:Codex )?session id: *(\S+) *$", re.MULTILINE)
+
+
+def _link_reviewed(context: CodexContext, text: str) -> None:
+    """Link a subagent that no record has linked with the thread whose call its prompt asks to approve (0.128).
+
+    The prompt begins with that thread's conversation, which may contain the same words.
+    """
+    state = context.state
+    if not state.lacks_parent or not context.is_own:
+        return
+    ends = [found.end() for found in _TRANSCRIPT_END.finditer(text)]
+    found = _REVIEWED.search(text, ends[-1] if ends else 0)
+    if found is not None:
+        state.lacks_parent = False
+        context.link("subagent", found[1], context.external_id)
 
 
 def _is_reviewers_prompt(context: CodexContext) -> bool:

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from turnlog.agents.base import Source
+from turnlog.agents.copilot_cli import NAME
 from turnlog.agents.copilot_cli.contents import usage_of
 from turnlog.agents.copilot_cli.fold_context import CopilotContext
 from turnlog.agents.copilot_cli.messages import (
@@ -23,6 +24,13 @@ from turnlog.agents.copilot_cli.messages import (
     read_system,
     read_user,
     read_user_command,
+)
+from turnlog.agents.copilot_cli.models import (
+    model_of_answer,
+    read_choice,
+    read_last_models,
+    read_model_in_use,
+    read_run,
 )
 from turnlog.agents.copilot_cli.record_kinds import RECORD_KINDS
 from turnlog.agents.copilot_cli.records import DATA, LINES, CopilotData, CopilotRecord, CopilotUsage, Folder
@@ -97,6 +105,7 @@ def _read_start(context: CopilotContext, data: CopilotData) -> None:
         context.state.version = context.session.agent_version = data.copilot_version
     # `session.resume` has the same data: a session may go on in another folder.
     _set_folder(context, data.context or Folder())
+    read_run(context, data)
     context.add_run_metadata()
 
 
@@ -134,6 +143,7 @@ def _read_info(context: CopilotContext, data: CopilotData) -> None:
 def _read_shutdown(context: CopilotContext, data: CopilotData) -> None:
     """Read the end of a run. What it says of tokens counts only where no call has a usage."""
     abort_calls(context, None)
+    read_last_models(context, data)
     context.add_run_metadata()
     if context.state.has_usages:
         return
@@ -231,6 +241,8 @@ def _read_compaction(context: CopilotContext, data: CopilotData) -> None:
         )
     )
     used = data.compaction_tokens_used
+    chosen = model_of_answer(context, summary_id, None if used is None else used.model, 0)
+    facts = chosen.pop("metadata", None)
     # The model wrote the summary in its own call, whose usage no other record has.
     context.add_beside(
         Message(
@@ -238,9 +250,10 @@ def _read_compaction(context: CopilotContext, data: CopilotData) -> None:
             role="assistant",
             parts=(TextPart(id=f"{summary_id}.0", text=data.summary_content),),
             origin=Origin.COMPACTION,
-            model=None if used is None else used.model,
             usage=usage_of(used),
+            metadata={} if facts is None else {NAME: facts},
             created_at=context.created_at,
+            **chosen,
         )
     )
     context.state.branched = True
@@ -294,6 +307,7 @@ def _read_subagent_start(context: CopilotContext, data: CopilotData) -> None:
     )
     if title := title_from(data.agent_display_name or ""):
         context.session.titles["generated"] = title
+    read_model_in_use(context, data.model)
     context.add_run_metadata()
 
 
@@ -321,8 +335,15 @@ def _read_asset(context: CopilotContext, data: CopilotData) -> None:
     context.add_record(known=True)
 
 
-def _read_run_metadata(context: CopilotContext, data: CopilotData) -> None:
+def _read_choice(context: CopilotContext, data: CopilotData) -> None:
+    read_choice(context, data)
     context.add_run_metadata()
+
+
+def _read_configured(context: CopilotContext, data: CopilotData) -> None:
+    """Read how a subagent is set up."""
+    read_model_in_use(context, data.model)
+    context.add_record(known=True)
 
 
 _READERS: dict[str, Callable[[CopilotContext, CopilotData], None]] = {
@@ -336,12 +357,13 @@ _READERS: dict[str, Callable[[CopilotContext, CopilotData], None]] = {
     "session.context_changed": _read_context,
     "session.error": _read_error,
     "session.info": _read_info,
-    "session.model_change": _read_run_metadata,
+    "session.model_change": _read_choice,
     "session.resume": _read_start,
     "session.shutdown": _read_shutdown,
     "session.start": _read_start,
     "session.usage_record": _read_usage,
     "subagent.completed": _read_subagent_end,
+    "subagent.configured": _read_configured,
     "subagent.failed": _read_subagent_end,
     "subagent.started": _read_subagent_start,
     "system.message": read_system,

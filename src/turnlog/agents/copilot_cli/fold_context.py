@@ -174,10 +174,13 @@ class CopilotContext(LineContext):
         self._place(message, self.conversation.answer_position, refs)
         self.changes.counts.messages += 1
 
+    def extend_message(self, message: Message, position: int, agent: str) -> None:
+        """Add what this record says about a message of an earlier one."""
+        self._place(message, position, (), agent=agent)
+
     def extend_call(self, call: CopilotPendingCall, part: ToolCallPart) -> None:
         """Add what this record says about a call of an earlier one."""
-        message = Message(id=call.message, role="assistant", parts=(part,))
-        self._place(message, call.position, (), agent=call.agent)
+        self.extend_message(Message(id=call.message, role="assistant", parts=(part,)), call.position, call.agent)
 
     def _place(
         self,

@@ -11,6 +11,7 @@ from turnlog.agents.changes import RecordRef
 from turnlog.agents.copilot_cli import NAME
 from turnlog.agents.copilot_cli.contents import STOP_REASONS, file_parts, reasoning_parts, usage_of
 from turnlog.agents.copilot_cli.fold_context import CopilotContext
+from turnlog.agents.copilot_cli.models import model_of_answer
 from turnlog.agents.copilot_cli.records import UNUSED, CopilotData, CopilotUsage, ToolRequest
 from turnlog.agents.copilot_cli.state import MAIN, MOST_CALLS, CopilotPendingCall, CopilotPendingUsage
 from turnlog.agents.copilot_cli.tools import TOOL_KINDS
@@ -145,15 +146,18 @@ def read_answer(context: CopilotContext, data: CopilotData) -> None:
     # Only one chunk must bring the usage, or the call would count twice.
     pending = context.state.usages.pop(data.api_call_id or "", None)
     refs: tuple[RecordRef, ...] = () if pending is None else ((pending.position, pending.length, None),)
+    # A call that the program makes itself, to read what a subagent found, is logged as an answer of no model.
+    is_called = (data.model or data.api_call_id or data.interaction_id) is not None
+    chosen = _model_facts(context, data, pending, message_id) if is_called else {}
     message = Message(
         id=message_id,
         role="assistant",
         parts=parts,
-        # A call that the program makes itself, to read what a subagent found, is logged as an answer of no model.
-        origin=Origin.HARNESS if (data.model or data.api_call_id or data.interaction_id) is None else None,
+        origin=None if is_called else Origin.HARNESS,
         created_at=context.created_at,
-        metadata=_metadata_of(context, {}),
-        **_call_facts(context, data, pending),
+        metadata=_metadata_of(context, chosen.pop("metadata", {})),
+        **chosen,
+        **_call_facts(context, data, pending, chosen.get("model")),
     )
     if is_chunk:
         context.extend_answer(message, refs)
@@ -164,9 +168,12 @@ def read_answer(context: CopilotContext, data: CopilotData) -> None:
 def add_late_usage(context: CopilotContext, pending: CopilotPendingUsage) -> None:
     """Add the tokens of the newest answer, which came before them."""
     reason = pending.usage.finish_reason
+    message_id = context.conversation.answer or pending.record
+    context.state.unnamed.pop(message_id, None)
     message = Message(
-        id=context.conversation.answer or pending.record,
+        id=message_id,
         role="assistant",
+        model=pending.usage.model,
         usage=usage_of(pending.usage),
         stop_reason=STOP_REASONS.get(reason or ""),
         raw_stop_reason=reason,
@@ -178,8 +185,17 @@ def add_late_usage(context: CopilotContext, pending: CopilotPendingUsage) -> Non
 
 def add_unanswered(context: CopilotContext, call: str, pending: CopilotPendingUsage) -> None:
     """Add a model call of which the log has the tokens and no answer."""
-    facts = _call_facts(context, CopilotData(api_call_id=call), pending)
-    message = Message(id=pending.record, role="assistant", created_at=context.created_at, **facts)
+    data = CopilotData(api_call_id=call)
+    chosen = _model_facts(context, data, pending, pending.record)
+    metadata = {NAME: facts} if (facts := chosen.pop("metadata", {})) else {}
+    message = Message(
+        id=pending.record,
+        role="assistant",
+        created_at=context.created_at,
+        metadata=metadata,
+        **chosen,
+        **_call_facts(context, data, pending, chosen["model"]),
+    )
     context.add_beside(message, refs=((pending.position, pending.length, None),))
 
 
@@ -217,24 +233,32 @@ def _input(arguments: Raw | UnsetType) -> tuple[Raw | UnsetType, str | None]:
     return (UNSET, msgspec.json.decode(json, type=str)) if json.startswith(b'"') else (Raw(json), None)
 
 
-def _call_facts(context: CopilotContext, data: CopilotData, pending: CopilotPendingUsage | None) -> dict[str, Any]:
+def _model_facts(
+    context: CopilotContext, data: CopilotData, pending: CopilotPendingUsage | None, message_id: str
+) -> dict[str, Any]:
+    model = data.model or (None if pending is None else pending.usage.model)
+    output = 0 if pending is not None or context.state.has_usages else data.output_tokens or 0
+    return model_of_answer(context, message_id, model, output)
+
+
+def _call_facts(
+    context: CopilotContext, data: CopilotData, pending: CopilotPendingUsage | None, model: str | None
+) -> dict[str, Any]:
     """The fields of a message that describe its model call."""
     usage = None if pending is None else pending.usage
     reason = None if usage is None else usage.finish_reason
     return {
-        "model": data.model or (None if usage is None else usage.model),
         "response_id": data.api_call_id,
-        "usage": _counted_output(context, data) if usage is None else usage_of(usage),
+        "usage": _counted_output(context, data, model) if usage is None else usage_of(usage),
         "stop_reason": STOP_REASONS.get(reason or ""),
         "raw_stop_reason": reason,
     }
 
 
-def _counted_output(context: CopilotContext, data: CopilotData) -> Usage | None:
+def _counted_output(context: CopilotContext, data: CopilotData, model: str | None) -> Usage | None:
     """What an answer itself says of its tokens, in a log without usages; totals at the end add the rest."""
     state = context.state
     if data.output_tokens is None or state.has_usages:
         return None
-    model = data.model or ""
-    state.outputs[model] = state.outputs.get(model, 0) + data.output_tokens
+    state.outputs[model or ""] = state.outputs.get(model or "", 0) + data.output_tokens
     return usage_of(CopilotUsage(output_tokens=data.output_tokens), "lower_bound")

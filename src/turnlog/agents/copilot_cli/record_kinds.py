@@ -39,6 +39,7 @@ READ: dict[str, CopilotRecordOutcome] = {
     "session.start": CopilotRecordOutcome.RUN_METADATA,
     "session.usage_record": CopilotRecordOutcome.RUN_METADATA,
     "subagent.completed": CopilotRecordOutcome.RUN_METADATA,
+    "subagent.configured": CopilotRecordOutcome.RECORD,
     "subagent.failed": CopilotRecordOutcome.ERROR,
     "subagent.started": CopilotRecordOutcome.RUN_METADATA,
     "system.message": CopilotRecordOutcome.MESSAGE,
@@ -75,7 +76,7 @@ PERSISTED: frozenset[str] = frozenset(
             " session_limits_changed task_complete truncation usage_checkpoint warning workspace_file_changed",
         ),
         *_names("skill", "context_delivered context_delivered_ref invoked invoked_ref"),
-        *_names("subagent", "configured deselected selected"),
+        *_names("subagent", "deselected selected"),
         *_names(
             "model",
             "message messages_snapshot model_call_started model_call_success response turn_ended turn_started",

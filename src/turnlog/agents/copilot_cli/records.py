@@ -134,6 +134,8 @@ class CopilotData(msgspec.Struct, rename="camel", gc=False):
     branch: str | None = None
     head_commit: str | None = None
     new_model: str | None = None
+    previous_model: str | None = None
+    current_model: str | None = None
     content: str | None = None
     transformed_content: str | None = None
     source: str | None = None

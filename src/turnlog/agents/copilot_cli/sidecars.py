@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime
 
 import msgspec
 
 from turnlog.agents.base import Source, StatelessFold
 from turnlog.agents.changes import Changes, LeafTitle, SessionChange
 from turnlog.agents.copilot_cli.sources import WORKSPACE, session_id
-from turnlog.agents.decoding import branch_of
+from turnlog.agents.decoding import aware, branch_of
 from turnlog.model.session import title_from
 
 _LINE = re.compile(r"(?P<name>[A-Za-z_]+): (?P<value>\S.*?)\s*")
@@ -38,7 +39,13 @@ def _read_workspace(text: str, session: str, changes: Changes) -> None:
     facts = {match["name"]: _value(match["value"]) for match in found}
     folder = facts.get("cwd") or None
     change = SessionChange(
-        session_id=session, project_path=folder, cwd=folder, git_branch=branch_of(facts.get("branch"))
+        session_id=session,
+        project_path=folder,
+        cwd=folder,
+        git_branch=branch_of(facts.get("branch")),
+        # A session that was left before its first prompt has no log.
+        first_at=_time(facts.get("created_at")),
+        last_at=_time(facts.get("updated_at")),
     )
     name = facts.get("name", "")
     # With the id of a session, a `LeafTitle` is the name that the user gave.
@@ -48,6 +55,13 @@ def _read_workspace(text: str, session: str, changes: Changes) -> None:
         # The beginning of the first prompt, or what a model made of it.
         change.titles["generated"] = title
     changes.sessions[session] = change
+
+
+def _time(written: str | None) -> datetime | None:
+    try:
+        return None if written is None else aware(msgspec.convert(written, datetime))
+    except msgspec.ValidationError:
+        return None
 
 
 def _value(written: str) -> str:

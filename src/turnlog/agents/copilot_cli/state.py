@@ -20,6 +20,9 @@ MOST_ASSETS = 16
 
 MOST_CALLS = 512
 
+MOST_UNNAMED = 512
+"""Answers whose model no record has named yet."""
+
 MAIN = ""
 """The key of the session's own conversation; a subagent's key is its `agentId`."""
 
@@ -37,6 +40,9 @@ class CopilotConversation(msgspec.Struct, omit_defaults=True):
     answer_call: str | None = None
     answer_position: int = 0
     answer_parts: int = 0
+    model: str | None = None
+    """The model in use, and the kind of the record that named it."""
+    model_from: str = ""
 
 
 class CopilotPendingCall(msgspec.Struct, array_like=True):
@@ -47,6 +53,17 @@ class CopilotPendingCall(msgspec.Struct, array_like=True):
     part: int
     name: str
     agent: str
+
+
+class CopilotUnnamedAnswer(msgspec.Struct, array_like=True):
+    """An answer whose model no record has named yet."""
+
+    position: int
+    agent: str
+    output: int = 0
+    """Its output tokens, as far as `CopilotState.outputs` has them."""
+    before_change: bool = False
+    """Another model was chosen after it."""
 
 
 class CopilotPendingUsage(msgspec.Struct, array_like=True):
@@ -73,6 +90,8 @@ class CopilotState(msgspec.Struct, omit_defaults=True):
     branch: str | None = None
     conversations: dict[str, CopilotConversation] = {}
     calls: dict[str, CopilotPendingCall] = {}
+    unnamed: dict[str, CopilotUnnamedAnswer] = {}
+    """By the id of the message."""
     usages: dict[str, CopilotPendingUsage] = {}
     """By the id of the model call."""
     has_usages: bool = False

@@ -11,6 +11,7 @@ from msgspec import UNSET, Raw
 from turnlog.agents.copilot_cli import NAME
 from turnlog.agents.copilot_cli.contents import file_parts
 from turnlog.agents.copilot_cli.fold_context import CopilotContext
+from turnlog.agents.copilot_cli.models import read_model_in_use
 from turnlog.agents.copilot_cli.records import CopilotData, ToolError
 from turnlog.agents.copilot_cli.state import CopilotPendingCall
 from turnlog.agents.decoding import fields_of
@@ -71,6 +72,7 @@ _EXIT_CODE = re.compile(r"(?:exit|completed with \S+) code (-?\d{1,10})>\s*\Z")
 def read_start(context: CopilotContext, data: CopilotData) -> None:
     """Read that a call begins to run."""
     call = context.state.calls.get(data.tool_call_id or "")
+    _read_model(context, data, call)
     if call is None:
         context.report("no call has this id", "note", "$.data.toolCallId")
         context.add_record(known=True)
@@ -78,6 +80,12 @@ def read_start(context: CopilotContext, data: CopilotData) -> None:
     part = msgspec.structs.replace(_partial(call, data.tool_call_id or ""), started_at=context.created_at)
     context.extend_call(call, part)
     context.changes.counts.messages += 1
+
+
+def _read_model(context: CopilotContext, data: CopilotData, call: CopilotPendingCall | None) -> None:
+    """Read the model for which a tool runs. The result of a subagent's call may be written by the session itself."""
+    if call is not None and call.agent == context.agent:
+        read_model_in_use(context, data.model)
 
 
 def read_permission(context: CopilotContext, data: CopilotData) -> None:
@@ -124,6 +132,7 @@ def read_result(context: CopilotContext, data: CopilotData) -> None:
         _add_user_output(context, data)
         return
     call_id, text = data.tool_call_id or "", _text(data)
+    _read_model(context, data, context.state.calls.get(call_id))
     exit_code = _exit_code(data, text)
     status = _status(data, exit_code)
     content: list[Part] = [TextPart(text=text)] if text else []

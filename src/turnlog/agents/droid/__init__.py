@@ -81,7 +81,7 @@ class Droid(Agent):
     name = NAME
     display_name = "Droid"
     colour = Colour(light="#a44c1d", dark="#f0995b")
-    parser_version = 2
+    parser_version = 3
     homes = BUILT_IN[NAME].homes
     log_folders = ("sessions",)
     command = _COMMAND

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from turnlog.agents.base import Source
-from turnlog.agents.changes import Changes, SessionChange
+from turnlog.agents.changes import ANSWERED_BY, Changes, SessionChange
 from turnlog.agents.decoding import Count
 from turnlog.agents.droid import NAME
 from turnlog.agents.droid.sources import session_id
@@ -105,7 +105,7 @@ class DroidSidecarFold(SidecarFold[DroidSettings]):
         changes.sessions[self._session_id] = SessionChange(
             session_id=self._session_id,
             totals={} if usage is None else {_TOTAL: SessionTotal(model=facts.model, usage=usage)},
-            metadata={NAME: known} if known else {},
+            metadata=({NAME: known} if known else {}) | ({ANSWERED_BY: facts.model} if facts.model else {}),
         )
 
 

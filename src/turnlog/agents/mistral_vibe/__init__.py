@@ -50,7 +50,7 @@ class MistralVibe(RowAgent):
     name = NAME
     display_name = "Mistral Vibe"
     colour = Colour(light="#d23f18", dark="#f9a782")
-    parser_version = 5
+    parser_version = 6
     homes = BUILT_IN[NAME].homes
     log_folders = (LOGS,)
     command = _COMMAND

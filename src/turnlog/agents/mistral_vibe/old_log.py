@@ -15,7 +15,7 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from turnlog.agents.base import Source, SourceKind
-from turnlog.agents.changes import Changes, EventChange, Link, ResultChange, SessionChange
+from turnlog.agents.changes import ANSWERED_BY, Changes, EventChange, Link, ResultChange, SessionChange
 from turnlog.agents.decoding import Count, LogContext, aware, branch_of, state_codec
 from turnlog.agents.jsonl import count_lines
 from turnlog.agents.mistral_vibe import NAME
@@ -286,6 +286,7 @@ class VibeMetadataFold(SidecarFold[OldMetadata]):
             first_at=None if facts.start_time is None else aware(facts.start_time),
             last_at=None if facts.end_time is None else aware(facts.end_time),
             reported_cost=stats.session_cost or None,
+            metadata={ANSWERED_BY: model} if model else {},
         )
         if stats.session_prompt_tokens or stats.session_completion_tokens:
             usage = Usage(

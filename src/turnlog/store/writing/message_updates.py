@@ -10,10 +10,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
-import msgspec
-
 from turnlog.agents.base import HOOKED_FROM
-from turnlog.agents.changes import MessageChange, Placement, RecordRef, ResultChange
+from turnlog.agents.changes import MessageChange, Placement, RecordRef, ResultChange, with_model
 from turnlog.model import Fate, Message
 from turnlog.model.merge import OriginalBlocks, are_numbered_apart, merge_messages, with_numbers
 from turnlog.store import bodies
@@ -193,7 +191,8 @@ class MessageUpdates:
 
     def name_model(self, session_id: str, key: int, model: str) -> None:
         """Give a message this model, of which its own records say nothing."""
-        self._update_message(key, session_id, lambda known: msgspec.structs.replace(known, model=known.model or model))
+        agent = session_id.partition(":")[0]
+        self._update_message(key, session_id, lambda known: with_model(known, agent, model))
 
     def call_ids(self, key: int) -> list[str]:
         """The ids of the calls in a message."""
