@@ -14,7 +14,6 @@ import json
 import os
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -53,6 +52,7 @@ from turnlog.agent_settings.jsonc import (
 from turnlog.agents.base import Agent, HookSettings
 from turnlog.errors import FormatError, SourceError
 from turnlog.hooks import send, toml_list
+from turnlog.paths import find_program
 
 _SECONDS = 10
 """Seconds after which a program that prints its version is stopped."""
@@ -158,7 +158,7 @@ def _known_events(agent: Agent, settings: HookSettings) -> dict[str, Mapping[str
 
 def installed_version(program: str) -> tuple[int, ...] | None:
     """The version that `program --version` prints; None if the program is missing or prints none."""
-    path = shutil.which(program)
+    path = find_program(program)
     if path is None:
         return None
     try:
