@@ -50,7 +50,15 @@ _SUMS: Final = TABLES["call_totals"].index("calls")
 """Where the numbers of `call_totals` begin."""
 
 _WORD: Final = re.compile(r"[\w.:/@+-]{1,100}", re.ASCII)
-"""Names of tools, models and reasons. What is none of that, or has a secret, is hashed."""
+"""Names of tools, models and reasons. What is none of that, has a secret or is a place of this machine, is hashed."""
+
+_PLACE: Final = re.compile(
+    r"[/.~].*|.*//.*|[A-Za-z]+:/.*|.*:[0-9]{2,5}/.*|.*[/:]\.\.?/.*|(?:[^/]*/){4,}.*"
+    r"|(?:.*[/:])?(?:home|users|root|mnt|media|volumes|tmp|var|opt|srv|workspaces?)/.*"
+    r"|.*\.(?:gguf|ggml|bin|safetensors|pth?|onnx|ckpt|llamafile|exe|py|sh|m?js|ts)(?:[:@].*)?",
+    re.ASCII | re.IGNORECASE,
+)
+"""A path, an address or a file: local models are named by theirs, some tools by their program."""
 
 _NAMED: Final = frozenset(
     {"tool_name", "tool_kind", "tool_state", "stop_reason", "name", "agent", "origin", "role"}
@@ -99,7 +107,7 @@ class HashedNames(HiddenIds):
         if column in _HASHED:
             return lambda value: self.hash(value) if value else value
         if column in _NAMED:
-            return lambda value: value if not value or _is_name(value) else self.hash(value)
+            return lambda value: value if not value or is_name(value) else self.hash(value)
         return lambda value: value if value is None or isinstance(value, int) else _refuse(table, column)
 
     def _bodies(self, messages: list[Row]) -> dict[int, bytes]:
@@ -110,8 +118,9 @@ class HashedNames(HiddenIds):
 
 
 @lru_cache(maxsize=1000)
-def _is_name(text: str) -> bool:
-    return _WORD.fullmatch(text) is not None and mask_text(text) == text
+def is_name(text: str) -> bool:
+    """Whether a text is a name that may leave as it is."""
+    return _WORD.fullmatch(text) is not None and _PLACE.fullmatch(text) is None and mask_text(text) == text
 
 
 def _refuse(table: str, column: str) -> Any:
