@@ -12,7 +12,10 @@ from hypothesis import strategies as st
 
 from support.profiles import examples
 from turnlog.hub.machine.levels import LEVELS, Levels, Place, spellings
-from turnlog.hub.machine.metrics import is_name
+from turnlog.hub.machine.metrics import HashedNames, is_name
+from turnlog.hub.machine.state import HubConnection, MachineState
+from turnlog.store.feed.hidden_ids import HiddenIds
+from turnlog.store.feed.values import TABLES, FeedBatch, FeedPosition, Row
 
 
 @pytest.fixture
@@ -120,13 +123,18 @@ def test_drives_of_windows_have_many_names(rule: str, folder: str) -> None:
     assert levels.of("D:\\work\\client") == levels.of("C:\\work\\client-b") == "full"
 
 
+def _nowhere(path: str) -> bool:
+    """Let no path be one of this machine."""
+    return False
+
+
 @pytest.mark.parametrize("platform", ["darwin", "win32"])
 def test_case_and_form_of_letters_do_not_count_where_the_disk_ignores_them(
     platform: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("turnlog.paths.sys.platform", platform)
     levels = Levels("full", {"/Users/ana/Caf\u00e9": "none"})
-    monkeypatch.setattr("turnlog.hub.machine.levels._is_here", lambda path: False)
+    monkeypatch.setattr("turnlog.hub.machine.levels._is_here", _nowhere)
     assert levels.of("/users/ANA/cafe\u0301/sub") == "none"
     assert levels.of("/users/ANA/cafe") == "full"
 
@@ -183,3 +191,34 @@ def test_usual_names_leave_at_metrics(name: str) -> None:
 )
 def test_a_name_that_is_a_place_is_hashed_at_metrics(name: str) -> None:
     assert not is_name(name)
+
+
+def test_a_project_is_hashed_with_what_only_its_machine_knows(tmp_path: Path) -> None:
+    """Members see the user's id, and can guess paths."""
+
+    def project(secret: str) -> str:
+        session = dict.fromkeys(TABLES["sessions"], 0) | {
+            "key": 1,
+            "agent": "toy",
+            "external_id": "s",
+            "project_key": 7,
+        }
+        rows: dict[str, list[Row]] = {"sessions": [tuple(session.values())], "projects": [(7, "/home/ana/otter")]}
+        batch = FeedBatch(FeedPosition(), FeedPosition(1), has_more=False, rows=rows)
+        hidden = HashedNames.of_machine("1", "u-1", secret)
+        assert hidden.session("toy:s") == HiddenIds.of_person("1", "u-1").session("toy:s")
+        return hidden.hide(batch, {}).rows["projects"][0][1]
+
+    with MachineState(tmp_path / "turnlog.db") as state:
+        known = state.secret()
+        state.connect(HubConnection("http://127.0.0.1", "t", "1", "u-1", "m-1"))
+        state.disconnect()
+        assert state.secret() == known
+    with MachineState(tmp_path / "turnlog.db") as state:
+        assert state.secret() == known
+    with MachineState(tmp_path / "other" / "turnlog.db") as state:
+        assert state.secret() != known
+        assert (
+            len({project(known), project(state.secret()), HiddenIds.of_person("1", "u-1").hash("/home/ana/otter")}) == 3
+        )
+    assert project(known) == project(known)

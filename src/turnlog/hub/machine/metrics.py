@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import msgspec
 
@@ -66,7 +66,20 @@ _NAMED: Final = frozenset(
 
 
 class HashedNames(HiddenIds):
-    """Takes everything out of rows that is no number, time, model or tool; names are hashed."""
+    """Takes everything out of rows that is no number, time, model or tool; names are hashed.
+
+    Ids are the same on every machine of a person, as copies of a session are found by them. Paths are easier to guess,
+    and the hub asks for none: they are hashed with a secret of the machine.
+    """
+
+    _paths: HiddenIds | None = None
+
+    @classmethod
+    def of_machine(cls, team: int | str, user: str, secret: str) -> Self:
+        """For what a machine of a person sends to a team of a hub."""
+        made = cls.of_person(team, user)
+        made._paths = HiddenIds(f"{team}/{user}/{secret}")
+        return made
 
     def hide(self, batch: FeedBatch, names: dict[str, dict[int, Row]]) -> FeedBatch:
         """The rows without words; `names` are changed to what they are now."""
@@ -84,7 +97,8 @@ class HashedNames(HiddenIds):
         if rows["sessions"]:
             rows["owners"] = [(_NOBODY, *nobody)]
             names.setdefault("owners", {})[_NOBODY] = nobody
-        hidden = {key: self.hash(path) for key, path, *_ in batch.rows.get("projects", ())}
+        paths = self._paths or self
+        hidden = {key: paths.hash(path) for key, path, *_ in batch.rows.get("projects", ())}
         own = {row[TABLES["sessions"].index("project_key")] for row in rows["sessions"]}
         rows["projects"] = [(key, name, name[:12], None, None, None) for key, name in hidden.items() if key in own]
         names.setdefault("projects", {}).update({row[0]: (row[1],) for row in rows["projects"]})

@@ -223,7 +223,7 @@ class StorePusher:
         self._state.keep_clean(rules_digest())
         return Sieve(
             current_levels(self._state),
-            HashedNames.of_person(self._connection.team, self._connection.user),
+            HashedNames.of_machine(self._connection.team, self._connection.user, self._state.secret()),
             self._load_blob,
             self._places_of_sources,
             self._state.clean_of,
