@@ -7,7 +7,7 @@ absolute and worked out anew on every call. Nothing is created or opened: a fold
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -113,6 +113,22 @@ def without_git_places() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
 
 
+def find_program(name: str, environment: Mapping[str, str] | None = None) -> str | None:
+    """The absolute path of an installed program, by the `PATH` of an environment; None if there is none.
+
+    Relative entries of `PATH` (`.`, an empty one) and Windows' current folder are passed over: programs are started in
+    the folder of a session or of a clone, and a file of that folder must not take the place of a program.
+    """
+    import shutil
+
+    if len(Path(name).parts) > 1:
+        return shutil.which(name)
+    listed = (os.environ if environment is None else environment).get("PATH", os.defpath).split(os.pathsep)
+    fixed = [folder for folder in map(Path, listed) if folder.is_absolute()]
+    places = (str(folder / f"{name}{suffix}") for folder in fixed for suffix in _suffixes(name))
+    return next((place for place in places if shutil.which(place) is not None), None)
+
+
 def folds_case() -> bool:
     """Whether file names that differ only in case are usually the same file on this platform."""
     return sys.platform in ("darwin", "win32")
@@ -144,6 +160,14 @@ def unknown_zone() -> str | None:
 def has_dumb_terminal() -> bool:
     """Whether the terminal only writes line after line, and shows every control sequence as characters."""
     return os.environ.get("TERM") == "dumb"
+
+
+def _suffixes(program: str) -> Sequence[str]:
+    """The endings of files that may be a program of this name."""
+    if sys.platform != "win32":
+        return ("",)
+    known = [each for each in os.environ.get("PATHEXT", ".COM;.EXE;.BAT;.CMD").lower().split(";") if each]
+    return ("",) if program.lower().endswith(tuple(known)) else known
 
 
 def _own_folder(kind: Literal["data", "config"], on_linux: str) -> Path:

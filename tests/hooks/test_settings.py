@@ -66,6 +66,14 @@ KEPT = {
     "both": '{\n  "a": 1, // one\n}',
     "no hooks yet": '{"hooks": {}}',
     "mixed": MIXED,
+    "a remark behind, on one line": '{ "theme": "dark", // mine\n}\n',
+    "a remark behind in hooks": '{\n  "hooks": { "Stop": [], // a sound\n  }\n}\n',
+    "a remark behind a group": '{ "hooks": { "Stop": [ {"hooks": []} // a sound\n ] } }\n',
+    "two remarks behind": '{ "a": 1, /* one */ // two\n}\n',
+    "a remark before the comma": '{ "a": 1 // one\n , // two\n}\n',
+    "remarks, windows": '{ "theme": "dark", // mine\r\n}\r\n',
+    "a remark behind an encoding's mark": '\ufeff{ "theme": "dark", // mine\n}',
+    "a key twice": '{"hooks": {"Stop": 1}, "a": 1, "hooks": {"Stop": []}}',
 }
 
 TOML = """\
@@ -163,6 +171,43 @@ def test_settings_come_back_byte_for_byte(word: str, text: str, home: Path, data
     assert path.read_bytes() == text.encode()
     assert state(word, data) == "absent"
     assert not data.exists() or list(data.iterdir()) == []
+
+
+@pytest.mark.parametrize("end", ["\r", "\u2028", "\u2029"])
+def test_a_comment_that_readers_end_in_different_places_is_refused(end: str, home: Path, data: Path) -> None:
+    text = f'{{ "theme": "dark", // mine{end}"a": 1\n}}'
+    path = place(home, "claude", text)
+    with pytest.raises(SourceError):
+        install("claude", data)
+    assert path.read_bytes() == text.encode()
+
+
+@pytest.mark.parametrize("word", IN_SETTINGS)
+def test_hooks_in_a_comment_are_not_installed(word: str, home: Path, data: Path) -> None:
+    """As a version that did not look at comments left them; also those that the user has put aside."""
+    path = place(home, word, "{}")
+    install(word, data)
+    commented = "".join(f"// {line}\n" for line in path.read_text().split("\n")) + "{}\n"
+    path.write_bytes(commented.encode())
+    (data / "hooks-installed.json").unlink()
+    assert state(word, data) == "absent"
+    remove(word, data)
+    assert path.read_bytes() == commented.encode()
+    install(word, data)
+    assert set(events(path.read_text(), word)) == set(SETTINGS[word].events)
+    remove(word, data)
+    assert path.read_bytes() == commented.encode()
+
+
+def test_a_repeated_key_is_not_brought_back_to_life(home: Path, data: Path) -> None:
+    """Where nothing says which of two lists was ours, to take out the last would make the first count."""
+    command = '{"hooks": [{"type": "command", "command": "python turnlog/hooks/send.py"}]}'
+    theirs = '{"hooks": [{"type": "command", "command": "say done"}]}'
+    text = f'{{"hooks": {{"Stop": [{theirs}], "Stop": [{command}]}}}}'
+    path = place(home, "claude", text)
+    with pytest.raises(SourceError, match="by hand"):
+        remove("claude", data)
+    assert path.read_bytes() == text.encode()
 
 
 @pytest.mark.parametrize("strict", [True, False])

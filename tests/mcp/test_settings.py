@@ -193,6 +193,26 @@ def test_projects_without_settings_of_their_own_are_refused(data: Path, tmp_path
         install("openhands", data, tmp_path)
 
 
+@pytest.mark.parametrize("word", ["codex", "vibe"])
+def test_what_somebody_wrote_behind_our_table_stays(word: str, home: Path, data: Path) -> None:
+    before, later = '# mine\u2028[a]\nmodel = "x"\n', '\n# how it looks\n\n[tui]\ntheme = "x"\n# the end\n'
+    path = place(home, word, before)
+    carry_out(plan_install(AGENTS[word], COMMAND, data), data)
+    path.write_bytes(path.read_bytes() + later.encode())
+    carry_out(plan_remove(AGENTS[word], data), data)
+    assert path.read_text().replace("\n\n\n", "\n\n") == f"{before}{later}"
+
+
+def test_of_a_repeated_key_the_last_counts(home: Path, data: Path) -> None:
+    text = '{"mcpServers": {"old": {}}, "a": 1, "mcpServers": {"new": {}}}'
+    path = place(home, "claude", text)
+    carry_out(plan_install(AGENTS["claude"], COMMAND, data), data)
+    assert set(json.loads(path.read_text())["mcpServers"]) == {"new", SERVER}
+    path.write_bytes(path.read_bytes() + b"\n")
+    carry_out(plan_remove(AGENTS["claude"], data), data)
+    assert path.read_text() == text + "\n"
+
+
 def test_what_was_changed_since_is_kept(home: Path, data: Path) -> None:
     path = place(home, "gemini", '{"mcpServers": {"docs": {"command": "docs"}}, "ui": {}}')
     install("gemini", data)

@@ -144,28 +144,55 @@ def test_a_trickle_is_no_progress(library: Path) -> None:
         assert time.monotonic() < end
 
 
+def stored(served: Served, text: bytes) -> str:
+    """The path of a large content of this text, once the server has read it."""
+    event = b'{"session_id": "s1", "hook_event_name": "UserPromptSubmit", "prompt": "%b"}' % text
+    with served.connect() as sender:
+        lines = b"POST /api/hooks/claude HTTP/1.1\r\n" + served.head + b"Content-Length: %d\r\n\r\n" % len(event)
+        sender.sendall(lines + event)
+        assert sender.recv(4096).startswith(b"HTTP/1.1 202 ")
+    path = f"/api/blobs/{sha256(text).hexdigest()}"
+    end = time.monotonic() + 20
+    while served.ask(served.connect, path) != OK:  # it is read behind the answer
+        assert time.monotonic() < end
+        time.sleep(0.2)
+    return path
+
+
+def asking(served: Served, path: str) -> socket.socket:
+    """A connection that has asked, and takes little at once."""
+    connection = socket.socket()
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
+    connection.settimeout(20)
+    connection.connect(("127.0.0.1", served.port))
+    connection.sendall(f"GET {path} HTTP/1.1\r\n".encode() + served.head + b"\r\n")
+    return connection
+
+
+def test_who_takes_nothing_of_an_answer_is_left_and_who_takes_little_is_not(own_store: Path) -> None:
+    text = b"x" * (12 << 20)
+    # The system sends megabytes on its own before more are taken from the server.
+    with serving(own_store, READ_SECONDS=6) as served, ExitStack() as opened:
+        path = stored(served, text)
+        deaf, slow = (opened.enter_context(asking(served, path)) for _ in range(2))
+        taken = b""
+        for _ in range(20):
+            taken += slow.recv(1 << 19, socket.MSG_WAITALL)
+            time.sleep(0.5)
+        assert (taken + everything(slow)).endswith(b"\r\n\r\n" + text)
+        with suppress(ConnectionError):
+            assert len(everything(deaf)) < len(text)
+
+
 def test_streams_and_slow_readers_stay(own_store: Path) -> None:
     """What is being answered has no limit of time, also with the beginning of another request behind it."""
     text = b"x" * (12 << 20)  # more than the system's own buffers hold
-    event = b'{"session_id": "s1", "hook_event_name": "UserPromptSubmit", "prompt": "%b"}' % text
     with serving(own_store, HEAD_SECONDS=2, BODY_SECONDS=5) as served, ExitStack() as opened:
-        with served.connect() as sender:
-            lines = b"POST /api/hooks/claude HTTP/1.1\r\n" + served.head + b"Content-Length: %d\r\n\r\n" % len(event)
-            sender.sendall(lines + event)
-            assert sender.recv(4096).startswith(b"HTTP/1.1 202 ")
-        path = f"/api/blobs/{sha256(text).hexdigest()}"
-        end = time.monotonic() + 20
-        while served.ask(served.connect, path) != OK:  # it is read behind the answer
-            assert time.monotonic() < end
-            time.sleep(0.2)
+        path = stored(served, text)
         stream = opened.enter_context(served.connect())
         stream.sendall(b"GET /api/events HTTP/1.1\r\n" + served.head + b"\r\nGET /api")
         assert stream.recv(4096).startswith(OK)
-        slow = opened.enter_context(socket.socket())
-        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
-        slow.settimeout(20)
-        slow.connect(("127.0.0.1", served.port))
-        slow.sendall(f"GET {path} HTTP/1.1\r\n".encode() + served.head + b"\r\n")
+        slow = opened.enter_context(asking(served, path))
         time.sleep(8)  # longer than a connection that has had its answer may rest
         assert everything(slow).endswith(b"\r\n\r\n" + text)
         stream.settimeout(0.1)

@@ -66,11 +66,18 @@ def _write(draw: st.DrawFn, value: Any, newline: str, indent: str | None, before
     for number, item in enumerate(items):
         is_last = number == len(items) - 1
         comma = "," if not is_last or (not strict and draw(st.integers(0, 3)) == 0) else ""
-        pieces += [gap, _remark(draw, newline, inside, strict=strict), item, comma]
-        if not is_flat and not strict and draw(st.integers(0, 3)) == 0:
-            pieces.append(" " + draw(st.sampled_from(COMMENTS)))
+        pieces += [gap, _remark(draw, newline, inside, strict=strict), item, _behind(draw, newline, strict=strict)]
+        pieces += [comma, _behind(draw, newline if is_flat else "", strict=strict)]
     pieces.append(gap if is_flat else newline + before)
     return "".join([*pieces, closing])
+
+
+def _behind(draw: st.DrawFn, newline: str, *, strict: bool) -> str:
+    """A comment behind something; one that goes to the end of its line ends with `newline`, a line break or nothing."""
+    if strict or draw(st.integers(0, 5)):
+        return ""
+    comment = draw(st.sampled_from(COMMENTS))
+    return f" {comment}{newline if comment.startswith('//') else ''}"
 
 
 def _remark(draw: st.DrawFn, newline: str, before: str, *, strict: bool) -> str:

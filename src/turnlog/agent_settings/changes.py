@@ -6,6 +6,7 @@ import contextlib
 import difflib
 import hashlib
 import os
+import re
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -198,6 +199,11 @@ class JournalEntry(msgspec.Struct, kw_only=True):
 
 def _checksum(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines of a text with their ends. Only a line feed ends one, as in TOML."""
+    return [line for line in re.split(r"(?<=\n)", text) if line]
 
 
 def missing_folders(folder: Path) -> list[str]:

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 from turnlog.errors import FormatError
 
-_BLANK = re.compile(r"(?:[ \t\r\n\ufeff]|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
+# Readers disagree on whether a lone carriage return or a line separator ends a comment: such a comment is refused.
+_BLANK = re.compile(r"(?:[ \t\r\n\ufeff]|//[^\r\n\u2028\u2029]*(?=\r?\n|\Z)|/\*.*?\*/)*", re.DOTALL)
 _SCALAR = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"|-?[0-9][0-9.eE+-]*|true|false|null')
 
 _MOST_NESTED = 200
@@ -158,7 +159,8 @@ class _Reader:
 
 _INDENT = re.compile(r"\n([ \t]+)\S")
 _LINE_END = re.compile(r"[ \t]*\r?\n")
-_REMARK = re.compile(r"[ \t]*(?://[^\r\n]*|/\*[^\r\n]*?\*/)")
+_REMARK = re.compile(r"[ \t]*(?:(?P<to_line_end>//[^\r\n]*)|/\*[^\r\n]*?\*/)")
+_SPACE = " \t\r\n"
 
 
 class Edit(NamedTuple):
@@ -230,14 +232,16 @@ def _append(
     if not places:
         return _fill(text, parent, added)
     style = Style.of(text)
-    gap = _gap(text, parent.start, places[-1][0], style)
-    new = f",{gap}".join(_rendered(key, value, gap, style) for key, value in added)
     end = places[-1][1]
     comma = skip(text, end)
-    if text[comma] == ",":  # a trailing comma: the new last item gets one too
-        place = _behind_remark(text, comma + 1)
+    has_comma = text[comma] == ","
+    place = _behind_remark(text, comma + 1 if has_comma else end)
+    gap = _gap(text, parent.start, places[-1][0], style)
+    if gap == " " and _ends_its_line(text, comma + 1 if has_comma else end):
+        gap = _line_break(text, parent.start, style) + style.indent
+    new = f",{gap}".join(_rendered(key, value, gap, style) for key, value in added)
+    if has_comma:  # the new last item gets one too
         return [Edit(place, "", f"{gap}{new},")]
-    place = _behind_remark(text, end)
     if place == end:
         return [Edit(end, "", f",{gap}{new}")]
     return [Edit(end, "", ","), Edit(place, "", f"{gap}{new}")]
@@ -246,13 +250,19 @@ def _append(
 def _fill(text: str, parent: Object | Array, added: Sequence[tuple[str | None, Any]]) -> list[Edit]:
     """Put the first items into an empty object or array."""
     style = Style.of(text)
-    line = text.rfind("\n", 0, parent.start) + 1
-    base = style.newline + text[line : line + len(text[line:]) - len(text[line:].lstrip(" \t"))]
+    base = _line_break(text, parent.start, style)
     gap = base + style.indent
     new = f",{gap}".join(_rendered(key, value, gap, style) for key, value in added)
     inner = text[parent.start + 1 : parent.end - 1]
-    kept = inner.rstrip()
+    kept = inner.rstrip(_SPACE)
     return [Edit(parent.start + 1 + len(kept), inner[len(kept) :], f"{gap}{new}{base}")]
+
+
+def _line_break(text: str, place: int, style: Style) -> str:
+    """A line break, and the indentation of the line that holds the offset `place`."""
+    line = text.rfind("\n", 0, place) + 1
+    begin = line + 1 if text.startswith("\ufeff", line) else line
+    return style.newline + text[begin : len(text) - len(text[begin:].lstrip(" \t"))]
 
 
 def _gap(text: str, start: int, last: int, style: Style) -> str:
@@ -277,6 +287,12 @@ def _behind_remark(text: str, place: int) -> int:
     return found.end() if found else place
 
 
+def _ends_its_line(text: str, place: int) -> bool:
+    """Whether a comment follows that goes on to the end of the line."""
+    found = _REMARK.match(text, place)
+    return found is not None and found["to_line_end"] is not None
+
+
 def cut(text: str, parent: Object | Array, index: int) -> list[Edit]:
     """Take one member or item out, with its comma and its line."""
     places = [
@@ -292,7 +308,7 @@ def cut(text: str, parent: Object | Array, index: int) -> list[Edit]:
     if index == 0:
         inner = text[parent.start + 1 : start] + text[end : parent.end - 1]
         return [_removal(text, parent.start + 1, parent.end - 1) if _is_blank(inner) else _removal(text, start, end)]
-    blank = len(text[:start].rstrip())
+    blank = len(text[:start].rstrip(_SPACE))
     if "\n" in text[blank:start] and not _LINE_END.match(text, end):
         # What follows is on this line: it must not end up in a comment above.
         blank = start

@@ -92,11 +92,13 @@ def _folders(store: Store, text: str, chosen: Collection[str]) -> list[str]:
 
 
 def _note_project_above(folder: str, projects: Collection[ProjectSummary]) -> None:
-    """Say that the level of a folder within a project changes nothing: sessions have the level of their project."""
+    """Say that the level of a folder within a project raises nothing: the project's is the highest of its sessions."""
     paths = {project.path for project in projects}
     above = next((str(each) for each in Path(folder).parents if str(each) in paths), None)
     if above is not None and not any(Path(path).is_relative_to(folder) for path in paths):
-        click.echo(f"turnlog: sessions here are of the project {one_line(above)}: choose the level of that", err=True)
+        click.echo(
+            f"turnlog: sessions here are of the project {one_line(above)}: no more leaves than its level says", err=True
+        )
 
 
 def _known_folder(folder: str, known: Collection[str]) -> str | None:

@@ -14,6 +14,7 @@ from turnlog.cli.handoff import document_of, handoff_options, is_changed, plan_h
 from turnlog.cli.options import complete_session, examples, find_session, json_option
 from turnlog.cli.terminal import write_json
 from turnlog.errors import NotFoundError, TurnlogError
+from turnlog.paths import find_program
 from turnlog.plain_text import one_line, plain
 
 if TYPE_CHECKING:
@@ -85,9 +86,13 @@ def resume(
 
 def _start(folder: Path, command: list[str]) -> NoReturn:
     """Become the agent. Raises TurnlogError if it cannot be started."""
+    # Looked up before the folder changes: a file of that folder must not be taken for the agent.
+    program = find_program(command[0])
+    if program is None:
+        raise TurnlogError(f"{command[0]} is not installed")
     try:
         os.chdir(folder)
-        os.execvp(command[0], command)
+        os.execv(program, command)
     except OSError as error:
         raise TurnlogError(f"{command[0]} cannot be started in {folder} ({error.strerror})") from None
 

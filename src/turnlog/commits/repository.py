@@ -1,7 +1,7 @@
 """A git clone, read without changing one byte of it.
 
-Refs, notes, index, configuration and objects stay as they are: no command that is used here writes, optional locks are
-off, nothing is fetched, and no program that the clone's configuration names is run.
+Refs, notes, index, configuration and objects stay as they are: no command that is used here writes, and nothing is
+fetched. git reads the clone through a folder of ours (`GitFolder`), so nothing in the clone can name a program.
 """
 
 from __future__ import annotations
@@ -15,28 +15,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from turnlog.commits.git_folder import GitFolder, find_clone, is_plain_file
 from turnlog.errors import NotFoundError, SourceError
-from turnlog.paths import without_git_places
-
-_SETTINGS: Final = (
-    *("core.fsmonitor=false", "core.hooksPath=/dev/null", "core.pager=cat", "core.quotePath=false"),
-    *("diff.external=", "diff.renames=true", "diff.noprefix=false", "diff.mnemonicPrefix=false", "color.ui=false"),
-    *(
-        "log.showSignature=false",
-        "blame.ignoreRevsFile=",
-        "protocol.allow=never",
-        "gc.auto=0",
-        "maintenance.auto=false",
-    ),
-)
-"""What a clone's own settings could change or start is set here."""
-
-_READ_ONLY: Final = {
-    "GIT_OPTIONAL_LOCKS": "0",
-    "GIT_NO_LAZY_FETCH": "1",
-    "GIT_TERMINAL_PROMPT": "0",
-    "LC_ALL": "C",
-}
+from turnlog.paths import find_program
 
 _TIMEOUT_SECONDS: Final = 60.0
 
@@ -95,28 +76,26 @@ class Repository:
 
     def __init__(self, folder: Path) -> None:
         """The clone that this folder is in. Raises NotFoundError if it is in none, or git is not installed."""
-        self._folder = folder
-        self._settings = list(_SETTINGS)
-        try:
-            root = self._git("rev-parse", "--show-toplevel").strip()
-        except SourceError as error:
-            raise NotFoundError(f"{folder} is in no git repository that can be read: {error}") from error
-        self.root = Path(root)
-        self._folder = self.root
-        self._settings += self._without_filters()
+        self._clone = find_clone(folder)
+        self._git_folder = GitFolder(self._clone)
+        self.root = self._clone.root
 
     @cached_property
     def roots(self) -> frozenset[str]:
         """The folders of the clone and of its worktrees, also as symbolic links name them."""
-        lines = self._git("worktree", "list", "--porcelain").splitlines()
-        found = {line.removeprefix("worktree ") for line in lines if line.startswith("worktree ")}
+        found = set(self._clone.work_trees)
         return frozenset(os.path.realpath(each) for each in found) | found | {str(self.root)}
 
     @cached_property
     def remotes(self) -> frozenset[str]:
         """`host/owner/name` of each remote, in lower case."""
+        settings = self._clone.common / "config"
+        if not is_plain_file(settings):
+            return frozenset()
         try:
-            lines = self._git("config", "--get-regexp", r"^remote\..*\.url$").splitlines()
+            lines = self._git(
+                *("config", "--file", str(settings), "--no-includes", "--get-regexp", r"^remote\..*\.url$")
+            ).splitlines()
         except SourceError:
             return frozenset()
         found = (remote_name(line.split(" ", 1)[-1]) for line in lines)
@@ -181,6 +160,8 @@ class Repository:
 
     def blame(self, path: str, line: int | None = None) -> list[BlamedLine]:
         """The lines of a file in the working tree, or one of them, each with its commit."""
+        if not self._is_committed(path):
+            return self._uncommitted(path, line)
         only = () if line is None else ("-L", f"{line},{line}")
         text = self._git("blame", "--porcelain", "-w", "--no-textconv", *only, "--", path)
         return list(_parse_blame(text))
@@ -191,7 +172,8 @@ class Repository:
         found: list[str] = []
         for ref in refs:
             try:
-                found.append(self._git("notes", f"--ref={ref}", "show", commit.hash))
+                note = self._git("notes", f"--ref={ref}", "list", commit.hash).strip()
+                found.append(self._git("cat-file", "blob", note))
             except SourceError:
                 continue
         return found
@@ -206,13 +188,26 @@ class Repository:
 
     # -- inside
 
-    def _without_filters(self) -> list[str]:
-        """Settings that keep git from running a filter on a file of the working tree."""
+    def _is_committed(self, path: str) -> bool:
+        """Whether the newest commit, or one that is being merged, has a file."""
+        heads = ("HEAD", "MERGE_HEAD")
+        return any(self._has_object(f"{head}:{path}") for head in heads)
+
+    def _has_object(self, name: str) -> bool:
         try:
-            names = self._git("config", "--name-only", "--get-regexp", r"^filter\..*\.(clean|smudge|process|required)$")
+            self._git("cat-file", "-e", name)
         except SourceError:
-            return []
-        return [f"{name}={'false' if name.endswith('.required') else ''}" for name in set(names.split("\n")) if name]
+            return False
+        return True
+
+    def _uncommitted(self, path: str, line: int | None) -> list[BlamedLine]:
+        """The lines of a file that is in the working tree only."""
+        file = self.root / path
+        if not is_plain_file(file):
+            raise NotFoundError(f"there is no file {path} in {self.root}")
+        lines = file.read_bytes().decode(errors="replace").removesuffix("\n").split("\n")
+        found = (BlamedLine(number, NOT_COMMITTED, path, text) for number, text in enumerate(lines, 1))
+        return [each for each in found if line in (None, each.number)]
 
     def _resolve(self, revision: str) -> str:
         # What begins with a dash would be an option.
@@ -221,7 +216,7 @@ class Repository:
         try:
             return self._git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}").strip()
         except SourceError:
-            raise NotFoundError(f"there is no commit {revision} in {self._folder}") from None
+            raise NotFoundError(f"there is no commit {revision} in {self.root}") from None
 
     def _commits(self, *arguments: str) -> Iterator[Commit]:
         for record in self._git("log", f"--format={_FORMAT}", *arguments, "--").split("\x01")[1:]:
@@ -238,21 +233,19 @@ class Repository:
             )
 
     def _git(self, *arguments: str) -> str:
-        settings = [word for setting in self._settings for word in ("-c", setting)]
+        program = find_program("git")
+        if program is None:
+            raise NotFoundError("git is not installed")
         try:
             done = subprocess.run(
-                ["git", "--no-pager", "--no-replace-objects", "--literal-pathspecs", *settings, *arguments],
-                cwd=self._folder,
-                env=without_git_places() | _READ_ONLY,
+                [program, "--no-pager", "--no-replace-objects", "--literal-pathspecs", *arguments],
+                cwd=self._git_folder.path,
+                env=self._git_folder.environment,
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 timeout=_TIMEOUT_SECONDS,
                 check=False,
             )
-        except FileNotFoundError as error:
-            raise NotFoundError("git is not installed, or the folder is gone") from error
-        except NotADirectoryError as error:
-            raise NotFoundError(f"{self._folder} is no folder") from error
         except subprocess.TimeoutExpired as error:
             raise SourceError(f"git {arguments[0]} took more than {_TIMEOUT_SECONDS:.0f} seconds") from error
         if done.returncode:

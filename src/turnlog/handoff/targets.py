@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from turnlog import agents
 from turnlog.agents.base import Agent
 from turnlog.errors import HandoffError
+from turnlog.paths import find_program
 
 if TYPE_CHECKING:
     from turnlog.agents.handoffs import HandoffWriter
@@ -31,7 +31,7 @@ def targets() -> list[Target]:
 
 def _target(agent: Agent) -> Target:
     program = agent.command.program if agent.command else None
-    return Target(agent.name, agent.display_name, program is not None and shutil.which(program) is not None)
+    return Target(agent.name, agent.display_name, program is not None and find_program(program) is not None)
 
 
 def target_agent(name: str) -> Agent:

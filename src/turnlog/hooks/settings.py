@@ -14,13 +14,12 @@ import json
 import os
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from turnlog.agent_settings import changes
 from turnlog.agent_settings.changes import (
@@ -41,7 +40,6 @@ from turnlog.agent_settings.jsonc import (
     Edit,
     Node,
     Object,
-    Scalar,
     add_items,
     add_members,
     apply,
@@ -53,6 +51,7 @@ from turnlog.agent_settings.jsonc import (
 from turnlog.agents.base import Agent, HookSettings
 from turnlog.errors import FormatError, SourceError
 from turnlog.hooks import send, toml_list
+from turnlog.paths import find_program
 
 _SECONDS = 10
 """Seconds after which a program that prints its version is stopped."""
@@ -85,7 +84,9 @@ def plan_install(agent: Agent, folder: Path, project: Path | None = None) -> Pla
     if settings.plugin is not None:
         after = _plugin(settings.plugin, folder)
         _refuse_foreign(path, before, _is_ours)
-        return SettingsPlan(path, before, after, JournalEntry.of(after, [], [], is_new=is_new), _state(before, after))
+        return SettingsPlan(
+            path, before, after, JournalEntry.of(after, [], [], is_new=is_new), _state(before, after, settings)
+        )
     with naming_file(path):
         text = text_before(path, before, known, _without(settings))
         events = _known_events(agent, settings)
@@ -94,8 +95,9 @@ def plan_install(agent: Agent, folder: Path, project: Path | None = None) -> Pla
             edits, made = toml_list.with_hooks(text, settings.field or _FIELD, events, command)
         else:
             edits, made = with_hooks(text, hook_groups(events, command, settings.form), settings)
-    after = apply(text, edits).encode()
-    return SettingsPlan(path, before, after, JournalEntry.of(after, edits, made, is_new=is_new), _state(before, after))
+        after = apply(text, edits).encode()
+        entry = JournalEntry.of(after, edits, made, is_new=is_new)
+        return SettingsPlan(path, before, after, entry, _state(before, after, settings))
 
 
 def plan_remove(agent: Agent, folder: Path, project: Path | None = None) -> Plan:
@@ -106,9 +108,9 @@ def plan_remove(agent: Agent, folder: Path, project: Path | None = None) -> Plan
     path = settings_path(settings.home, settings.file, project, settings.project_file)
     before = read_settings(path)
     known = journal_in(folder).get(path)
-    if not _is_ours(before):
-        return SettingsPlan(path, before, before, None, "absent")
     with naming_file(path):
+        if not _has_live_hooks(before, settings) and not (before and known is not None and known.fits(before)):
+            return SettingsPlan(path, before, before, None, "absent")
         text = "" if settings.plugin is not None else text_before(path, before, known, _without(settings))
     is_new = settings.plugin is not None or (known is not None and known.is_new)
     after = None if is_new and text.strip() in ("", "{}") else text.encode()
@@ -158,7 +160,7 @@ def _known_events(agent: Agent, settings: HookSettings) -> dict[str, Mapping[str
 
 def installed_version(program: str) -> tuple[int, ...] | None:
     """The version that `program --version` prints; None if the program is missing or prints none."""
-    path = shutil.which(program)
+    path = find_program(program)
     if path is None:
         return None
     try:
@@ -171,10 +173,20 @@ def installed_version(program: str) -> tuple[int, ...] | None:
     return tuple(int(number) for number in found.groups()) if found else None
 
 
-def _state(before: bytes | None, after: bytes) -> State:
+def _state(before: bytes | None, after: bytes, settings: HookSettings) -> State:
     if before == after:
         return "installed"
-    return "outdated" if _is_ours(before) else "absent"
+    return "outdated" if _has_live_hooks(before, settings) else "absent"
+
+
+def _has_live_hooks(data: bytes | None, settings: HookSettings) -> bool:
+    """Whether the agent sees a hook of ours; it sees none in a comment. Raises FormatError as `parse` does."""
+    if data is None or not _is_ours(data):
+        return False
+    if settings.plugin is not None or settings.form == "toml-list":
+        return True
+    text = data.decode(errors="replace")
+    return _first_cut(text, parse(text), None, settings.field) is not None
 
 
 def _is_ours(data: bytes | None) -> bool:
@@ -195,13 +207,26 @@ def with_hooks(text: str, groups: Mapping[str, Any], settings: HookSettings) -> 
     """The edits that add hooks to settings without any of ours.
 
     Args:
-        text: The settings. Raises FormatError if they do not allow hooks.
+        text: The settings. Raises FormatError if they do not allow hooks, or if the agent would not read exactly the
+            same with the hooks.
         groups: Event -> the group to add (`hook_groups`).
         settings: How the file names hooks.
     """
+    added = _with_hooks(text, groups, settings)
+    before: dict[str, Any] = {} if _is_empty(text) else plain(parse(text))
+    expected = {**settings.more, **before} if _is_empty(text) else dict(before)
+    hooks: dict[str, Any] = dict(before if settings.field is None else before.get(settings.field, {}))
+    hooks |= {event: [*hooks.get(event, []), group] for event, group in groups.items()}
+    expected |= hooks if settings.field is None else {settings.field: hooks}
+    if plain(parse(apply(text, added.edits))) != expected:
+        raise FormatError("hooks cannot be added here without changing something else: do it by hand")
+    return added
+
+
+def _with_hooks(text: str, groups: Mapping[str, Any], settings: HookSettings) -> Addition:
     field = settings.field
     lists = {event: [group] for event, group in groups.items()}
-    if not text.strip("\ufeff \t\r\n"):
+    if _is_empty(text):
         events = lists if field is None else {field: lists}
         whole = json.dumps({**settings.more, **events}, ensure_ascii=False, indent=2) + "\n"
         return Addition([Edit(len(text), "", whole)], [[event] for event in lists] if field is None else [[field]])
@@ -234,12 +259,56 @@ def without_hooks(text: str, made: Sequence[Sequence[str]] | None = None, field:
         made: Places that our hooks added, removed if they are empty; None if unknown, so all that are empty.
         field: The field with the events; None if the file has nothing else.
     """
-    while _OURS.search(text):
-        edits = _first_cut(text, parse(text), made, field)
+    left = text
+    while _OURS.search(left):
+        edits = _first_cut(left, parse(left), made, field)
         if edits is None:
             break
-        text = apply(text, edits)
-    return text
+        left = apply(left, edits)
+    if left != text and _others(left, field) != _others(text, field):
+        raise FormatError("hooks cannot be removed here without changing something else: do it by hand")
+    return left
+
+
+def _others(text: str, field: str | None) -> Any:
+    """The settings as the agent reads them, without our hooks and without what would be empty then."""
+    if _is_empty(text):
+        return {}
+    settings = plain(parse(text))
+    hooks = settings if field is None else settings.get(field)
+    if not isinstance(hooks, dict):
+        return settings
+    events = {event: _other_groups(groups) for event, groups in cast("dict[str, Any]", hooks).items()}
+    events = {event: groups for event, groups in events.items() if groups != []}
+    if field is None:
+        return events
+    others = {name: value for name, value in settings.items() if name != field}
+    return {**others, field: events} if events else others
+
+
+def _other_groups(groups: Any) -> Any:
+    """The groups of an event without our handlers, and without those that have no other."""
+    if not isinstance(groups, list):
+        return groups
+    kept: list[Any] = []
+    for group in cast("list[Any]", groups):
+        handlers = cast("dict[str, Any]", group).get(_FIELD) if isinstance(group, dict) else None
+        if isinstance(handlers, list):
+            others = [each for each in cast("list[Any]", handlers) if not _is_our_command(each)]
+            if others:
+                kept.append({**group, _FIELD: others})
+        elif not _is_our_command(group):
+            kept.append(group)
+    return kept
+
+
+def _is_our_command(handler: Any) -> bool:
+    command = cast("dict[str, Any]", handler).get("command") if isinstance(handler, dict) else None
+    return isinstance(command, str) and has_hooks(command)
+
+
+def _is_empty(text: str) -> bool:
+    return not text.strip("\ufeff \t\r\n")
 
 
 def has_hooks(text: str) -> bool:
@@ -280,8 +349,7 @@ def _ours(event: Array) -> Iterator[tuple[int, Array | None, int]]:
 
 
 def _is_our_handler(handler: Node) -> bool:
-    command = handler.get("command") if isinstance(handler, Object) else None
-    return isinstance(command, Scalar) and isinstance(command.value, str) and has_hooks(command.value)
+    return isinstance(handler, Object) and _is_our_command(plain(handler))
 
 
 def _is_removable(place: Sequence[str], made: Sequence[Sequence[str]] | None) -> bool:

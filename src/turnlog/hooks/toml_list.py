@@ -11,6 +11,7 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
+from turnlog.agent_settings.changes import lines_of
 from turnlog.agent_settings.jsonc import Addition, Edit
 from turnlog.errors import FormatError
 
@@ -48,7 +49,7 @@ def without_hooks(
     if not is_ours(text):
         return text
     tables: list[list[str]] = [[]]
-    for line in text.splitlines(keepends=True):
+    for line in lines_of(text):
         # A line of a multi-line text may look like the head of a table, too: then the check below refuses the change.
         if line.startswith("["):
             tables.append([])

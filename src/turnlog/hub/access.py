@@ -27,7 +27,7 @@ from turnlog.hub.settings import HubSettings
 from turnlog.server.addresses import LOOPBACK_NAMES, is_loopback
 from turnlog.server.context import CONTEXT
 from turnlog.server.errors import error_response
-from turnlog.server.network import Refusal, is_below_api, with_security_headers
+from turnlog.server.network import PEER, Refusal, is_below_api, with_security_headers
 
 BROWSER_COOKIE: Final = "turnlog_browser"
 LINK_COOKIE: Final = "turnlog_link"
@@ -150,6 +150,9 @@ class Access:
         if is_below_api(scope):
             scope[CONTEXT] = self._contexts.of(caller)
         scope[CALLER] = caller
+        if PEER in scope:
+            # A connection of somebody who is known is not given up for new ones.
+            scope[PEER].is_allowed = True
         return None, {}
 
     def _caller(self, scope: Scope, headers: Headers, peer: str) -> tuple[Caller | None, bool]:

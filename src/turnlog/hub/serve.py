@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 import psycopg
-import uvicorn
+from starlette.types import ASGIApp
 
 from turnlog import paths
 from turnlog.atomic_files import write_atomically
@@ -26,9 +26,10 @@ from turnlog.hub.embedded import EmbeddedPostgres, running_url
 from turnlog.hub.observing import JsonLineFormatter
 from turnlog.hub.people.registry import People
 from turnlog.hub.settings import HubSettings
-from turnlog.platforms.processes import ProcessIdentity, is_alive, this_process
+from turnlog.platforms.processes import ProcessIdentity, is_alive, raise_descriptors, this_process
 from turnlog.server.addresses import bind, page_address
-from turnlog.server.connections import BoundedConnection
+from turnlog.server.bounded_server import BoundedServer
+from turnlog.server.connections import Connection
 from turnlog.store.postgres import visibility
 from turnlog.store.postgres.connection import connect
 from turnlog.store.postgres.database import Database
@@ -38,6 +39,13 @@ SHUTDOWN_SECONDS: Final = 10
 FIRST_LINK_SECONDS: Final = 3600.0
 
 MOST_CONNECTIONS: Final = 32
+"""With the database."""
+
+HUB_CONNECTIONS: Final = 4096
+"""With clients."""
+
+DESCRIPTORS: Final = 4 * HUB_CONNECTIONS
+"""How many files and connections the hub asks the system for."""
 
 DATABASE: Final = "the database of the hub"
 """What errors call it: its address is nobody's business."""
@@ -111,6 +119,7 @@ def serve(settings: HubSettings, announce: Callable[[str, str | None], None]) ->
     log = _write_log(settings)
     # uvicorn passes the signal on once it has shut down, which would end the process before the database is.
     signal.signal(signal.SIGTERM, _interrupt)
+    raise_descriptors(DESCRIPTORS)
     with ExitStack() as stack:
         listener = stack.enter_context(bind(settings.host, settings.port))
         database = stack.enter_context(opened(settings))
@@ -128,17 +137,7 @@ def serve(settings: HubSettings, announce: Callable[[str, str | None], None]) ->
             _note_address(settings, address)
             announce(address, link)
 
-        config = uvicorn.Config(
-            app,
-            http=BoundedConnection,
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            ws="none",
-            timeout_graceful_shutdown=SHUTDOWN_SECONDS,
-        )
-        server = _Server(config, begin, contexts)
+        server = _Server(app, begin, contexts)
         try:
             server.run(sockets=[listener])
         except KeyboardInterrupt:
@@ -150,18 +149,23 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-class _Server(uvicorn.Server):
+class HubConnection(Connection):
+    """A connection of the hub, of which every open page has one for its stream of changes."""
+
+    most = HUB_CONNECTIONS
+
+
+class _Server(BoundedServer):
     """Says where it is once it answers, and ends streams before it waits for answers under way."""
 
-    def __init__(self, config: uvicorn.Config, begin: Callable[[], None], contexts: Contexts) -> None:
-        super().__init__(config)
+    def __init__(self, app: ASGIApp, begin: Callable[[], None], contexts: Contexts) -> None:
+        super().__init__(app, SHUTDOWN_SECONDS, HubConnection, has_log=False)
         self._begin = begin
         self._contexts = contexts
 
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        if self.started:
-            self._begin()
+    def begin(self) -> None:
+        """Say where it is."""
+        self._begin()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._contexts.end_streams()

@@ -25,6 +25,7 @@ from turnlog.agent_settings.changes import (
     Plan,
     SettingsPlan,
     State,
+    lines_of,
     naming_file,
     read_settings,
     settings_path,
@@ -176,11 +177,12 @@ class _JsonSettings:
         if not text.strip("\ufeff \t\r\n") or not _is_ours(self.servers(text).get(SERVER)):
             return text
         root = self._root(text)
-        number = next(at for at, member in enumerate(root.members) if member.key == self._field)
+        # Of a repeated key the last is the one that is read.
+        number = max(at for at, member in enumerate(root.members) if member.key == self._field)
         servers = self._object(text, root.members[number].value, self._field)
         if len(servers.members) == 1 and (made is None or [self._field] in made):
             return apply(text, cut(text, root, number))
-        index = next(at for at, member in enumerate(servers.members) if member.key == SERVER)
+        index = max(at for at, member in enumerate(servers.members) if member.key == SERVER)
         return apply(text, cut(text, servers, index))
 
     def _root(self, text: str) -> Object:
@@ -222,14 +224,22 @@ class _TomlSettings:
         if not _is_ours(self.servers(text).get(SERVER)):
             return text
         kept: list[str] = []
+        remarks: list[str] = []
         is_inside = False
-        for line in text.splitlines(keepends=True):
+        for line in lines_of(text):
             # A line of a multi-line text may look like the head of a table, too: then `_check` refuses the change.
             if line.startswith("["):
                 is_inside = line.startswith((f"{self._table}]", f"{self._table}."))
+            is_remark = is_inside and not line.partition("#")[0].strip()
+            if is_remark:
+                remarks.append(line)
+                continue
+            # Comments that only other tables follow are theirs.
+            kept += remarks if not is_inside or line.startswith("[") else []
+            remarks.clear()
             if not is_inside:
                 kept.append(line)
-        return "".join(kept)
+        return "".join([*kept, *remarks])
 
     def _cleared(self, text: str) -> list[Edit]:
         """What must go before the table can be added."""
@@ -275,13 +285,16 @@ class _TomlListSettings(_TomlSettings):
         """The text without our table and the tables in it."""
         if not _is_ours(self.servers(text).get(SERVER)):
             return text
-        lines = text.splitlines(keepends=True)
+        lines = lines_of(text)
         # As above, a line of a multi-line text may look like a head: then `_check` refuses the change.
         heads = [at for at, line in enumerate(lines) if line.startswith(self._head)]
         start = heads[list(self.servers(text)).index(SERVER)]
         inner = (f"[{self._field}.", f"[[{self._field}.")
         later = (at for at in range(start + 1, len(lines)) if lines[at].startswith("["))
         end = next((at for at in later if not lines[at].startswith(inner)), len(lines))
+        # Comments before the next table are its own.
+        while end > start + 1 and not lines[end - 1].partition("#")[0].strip():
+            end -= 1
         return "".join(lines[:start] + lines[end:])
 
     def _cleared(self, text: str) -> list[Edit]:

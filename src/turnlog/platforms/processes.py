@@ -153,6 +153,19 @@ def most_descriptors() -> int | None:
     return None if descriptors == resource.RLIM_INFINITY else descriptors
 
 
+def raise_descriptors(wanted: int) -> None:
+    """Let the process have so many files and connections open, as far as the system allows it."""
+    try:
+        import resource
+    except ImportError:
+        return
+    now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = wanted if most == resource.RLIM_INFINITY else min(wanted, most)
+    if resource.RLIM_INFINITY != now < wanted:
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
+
+
 # -- programs that turnlog starts
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -15,6 +14,7 @@ from turnlog.agents.base import Agent, RowAgent, SourceKind
 from turnlog.agents.commands import CommandForm, prompted_command, resume_command
 from turnlog.errors import NotFoundError, TurnlogError
 from turnlog.model import Session
+from turnlog.paths import find_program
 from turnlog.plain_text import one_line, plain
 from turnlog.store.base import Store
 
@@ -78,7 +78,7 @@ def plan_resumption(store: Store, session: Session) -> Resumption:
         reason = "as a subagent, only its parent can be" if is_subagent(session) else "its agent has no command for it"
         raise NotFoundError(f"{session.id} cannot be resumed: {reason}")
     problems: list[str] = []
-    if shutil.which(command[0]) is None:
+    if find_program(command[0]) is None:
         problems.append(f"{agent.display_name} is not installed here: there is no program {command[0]!r}")
     home: Path | None = None
     missing: list[Path] = []

@@ -21,6 +21,7 @@ import msgspec
 from turnlog import agents
 from turnlog.errors import ConflictError, TurnlogError
 from turnlog.model import Session
+from turnlog.paths import find_program
 from turnlog.platforms.processes import in_own_group, stop_group
 
 if TYPE_CHECKING:
@@ -177,7 +178,8 @@ class BatchRun:
         """Start nothing yet."""
         # -P: modules must not be imported from the folder that the agent works in.
         wrapper = [sys.executable, "-P", "-m", "turnlog", "run", "--agent", agent, "--store", str(store_path)]
-        self._command = [*wrapper, "--", *command]
+        self._program = command[0]
+        self._command = [*wrapper, "--", find_program(command[0]) or command[0], *command[1:]]
         self._folder = folder
         self._prompt = prompt
         self._process: subprocess.Popen[bytes] | None = None
@@ -190,6 +192,8 @@ class BatchRun:
 
     def start(self) -> None:
         """Start the agent. Raises ConflictError if that fails."""
+        if find_program(self._program) is None:
+            raise ConflictError(f"{self._program} is not installed")
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (open as long as the agent runs: `wait`)
         try:
             # A session of its own, so that Ctrl-C in the server's terminal reaches the server only.

@@ -8,7 +8,9 @@ pauses and its process waits. Every run is a row, linked to the agent's log when
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
+import os
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, suppress
 from pathlib import Path
@@ -24,6 +26,7 @@ from turnlog.chat.runtimes.command import AgentCommand, AgentStream, SessionPoin
 from turnlog.errors import ConflictError, TurnlogError
 from turnlog.model import Usage, sum_usage
 from turnlog.model.stream import Pause, RunFinish, RunStart, StepFinish, StreamError, StreamEvent
+from turnlog.paths import find_program
 from turnlog.platforms.processes import How, in_own_group, stop_group
 from turnlog.runs.lifecycle import OutputKeeper, ended, new_run, output_path, save, started
 from turnlog.runs.sessions import link_run
@@ -418,8 +421,12 @@ class AgentProcess:
     @classmethod
     async def start(cls, command: Sequence[str], *, cwd: Path | None, environment: Mapping[str, str] | None) -> Self:
         """Start a command. Raises OSError if that fails."""
+        program = find_program(command[0], environment)
+        if program is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
         process = await asyncio.create_subprocess_exec(
-            *command,
+            program,
+            *command[1:],
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,

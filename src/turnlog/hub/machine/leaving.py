@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from turnlog.hub.machine import metrics
-from turnlog.hub.machine.levels import LEVELS, Level, Levels
+from turnlog.hub.machine.levels import LEVELS, Level, Levels, Place
 from turnlog.hub.machine.redacting import Redacting
 from turnlog.redact import KnownValues
 from turnlog.store.feed.reading import Shared
@@ -60,7 +60,7 @@ class Sieve:
         levels: Levels,
         names: metrics.HashedNames,
         load_blob: Callable[[str], bytes],
-        sources: Callable[[set[int]], Mapping[int, set[str | None]]],
+        sources: Callable[[set[int]], Mapping[int, set[Place]]],
         clean_of: Callable[[Collection[bytes]], set[bytes]],
         bodies_of: Callable[[set[int]], Iterable[bytes]],
         absent: Set[str] = frozenset(),
@@ -71,7 +71,7 @@ class Sieve:
             levels: The level of every project.
             names: Makes names of sessions at `metrics`, the same on all machines of a person.
             load_blob: The bytes of a large content, by its SHA-256.
-            sources: Source -> the projects of all sessions of which it says something.
+            sources: Source -> the places of all sessions of which it says something.
             clean_of: Which of these digests are of messages that are known to have no secrets.
             bodies_of: The JSON of all messages of sessions, by their keys.
             absent: Ids on the hub of sessions that leave as if they were not here: the hub has forgotten them.
@@ -180,18 +180,18 @@ class Sieve:
         )
 
     def _levels_of(self, batch: FeedBatch) -> dict[int, Level]:
-        at = TABLES["sessions"].index("project_key")
+        at, cwd = (TABLES["sessions"].index(name) for name in ("project_key", "cwd"))
         projects = batch.names.get("projects", {})
         levels: dict[int, Level] = {}
         for key in batch.names.get("sessions", {}):
             levels[key] = "none"
         for row in batch.rows.get("sessions", ()):
             path = projects[row[at]][0] if row[at] in projects else None
-            levels[row[0]] = self._level_of(":".join(batch.names["sessions"][row[0]]), path)
+            levels[row[0]] = self._level_of(":".join(batch.names["sessions"][row[0]]), path, row[cwd])
         return levels
 
-    def _level_of(self, session_id: str, project: str | None) -> Level:
-        return "none" if self._is_absent(session_id) else self._levels.of(project)
+    def _level_of(self, session_id: str, project: str | None, cwd: str | None) -> Level:
+        return "none" if self._is_absent(session_id) else self._levels.of(project, cwd)
 
     def _is_absent(self, session_id: str) -> bool:
         return bool(self._absent) and not self._absent.isdisjoint((session_id, self.hidden_name(session_id)))
@@ -280,7 +280,7 @@ class Sieve:
     def _find_levels_of_sources(self, batch: FeedBatch) -> None:
         """The lowest level of the sessions of which a source says something; `none` for those of no session."""
         wanted = set(batch.names.get("sources", {})) | {row[0] for row in batch.rows.get("sources", ())}
-        self._of_source = {key: self._levels.lowest(paths) for key, paths in self._sources(wanted).items()}
+        self._of_source = {key: self._levels.lowest(places) for key, places in self._sources(wanted).items()}
 
     def _level_of_source(self, key: int) -> Level:
         return self._of_source.get(key, "none")

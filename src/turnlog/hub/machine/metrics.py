@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import msgspec
 
@@ -50,7 +50,15 @@ _SUMS: Final = TABLES["call_totals"].index("calls")
 """Where the numbers of `call_totals` begin."""
 
 _WORD: Final = re.compile(r"[\w.:/@+-]{1,100}", re.ASCII)
-"""Names of tools, models and reasons. What is none of that, or has a secret, is hashed."""
+"""Names of tools, models and reasons. What is none of that, has a secret or is a place of this machine, is hashed."""
+
+_PLACE: Final = re.compile(
+    r"[/.~].*|.*//.*|[A-Za-z]+:/.*|.*:[0-9]{2,5}/.*|.*[/:]\.\.?/.*|(?:[^/]*/){4,}.*"
+    r"|(?:.*[/:])?(?:home|users|root|mnt|media|volumes|tmp|var|opt|srv|workspaces?)/.*"
+    r"|.*\.(?:gguf|ggml|bin|safetensors|pth?|onnx|ckpt|llamafile|exe|py|sh|m?js|ts)(?:[:@].*)?",
+    re.ASCII | re.IGNORECASE,
+)
+"""A path, an address or a file: local models are named by theirs, some tools by their program."""
 
 _NAMED: Final = frozenset(
     {"tool_name", "tool_kind", "tool_state", "stop_reason", "name", "agent", "origin", "role"}
@@ -58,7 +66,20 @@ _NAMED: Final = frozenset(
 
 
 class HashedNames(HiddenIds):
-    """Takes everything out of rows that is no number, time, model or tool; names are hashed."""
+    """Takes everything out of rows that is no number, time, model or tool; names are hashed.
+
+    Ids are the same on every machine of a person, as copies of a session are found by them. Paths are easier to guess,
+    and the hub asks for none: they are hashed with a secret of the machine.
+    """
+
+    _paths: HiddenIds | None = None
+
+    @classmethod
+    def of_machine(cls, team: int | str, user: str, secret: str) -> Self:
+        """For what a machine of a person sends to a team of a hub."""
+        made = cls.of_person(team, user)
+        made._paths = HiddenIds(f"{team}/{user}/{secret}")
+        return made
 
     def hide(self, batch: FeedBatch, names: dict[str, dict[int, Row]]) -> FeedBatch:
         """The rows without words; `names` are changed to what they are now."""
@@ -76,7 +97,8 @@ class HashedNames(HiddenIds):
         if rows["sessions"]:
             rows["owners"] = [(_NOBODY, *nobody)]
             names.setdefault("owners", {})[_NOBODY] = nobody
-        hidden = {key: self.hash(path) for key, path, *_ in batch.rows.get("projects", ())}
+        paths = self._paths or self
+        hidden = {key: paths.hash(path) for key, path, *_ in batch.rows.get("projects", ())}
         own = {row[TABLES["sessions"].index("project_key")] for row in rows["sessions"]}
         rows["projects"] = [(key, name, name[:12], None, None, None) for key, name in hidden.items() if key in own]
         names.setdefault("projects", {}).update({row[0]: (row[1],) for row in rows["projects"]})
@@ -99,7 +121,7 @@ class HashedNames(HiddenIds):
         if column in _HASHED:
             return lambda value: self.hash(value) if value else value
         if column in _NAMED:
-            return lambda value: value if not value or _is_name(value) else self.hash(value)
+            return lambda value: value if not value or is_name(value) else self.hash(value)
         return lambda value: value if value is None or isinstance(value, int) else _refuse(table, column)
 
     def _bodies(self, messages: list[Row]) -> dict[int, bytes]:
@@ -110,8 +132,9 @@ class HashedNames(HiddenIds):
 
 
 @lru_cache(maxsize=1000)
-def _is_name(text: str) -> bool:
-    return _WORD.fullmatch(text) is not None and mask_text(text) == text
+def is_name(text: str) -> bool:
+    """Whether a text is a name that may leave as it is."""
+    return _WORD.fullmatch(text) is not None and _PLACE.fullmatch(text) is None and mask_text(text) == text
 
 
 def _refuse(table: str, column: str) -> Any:

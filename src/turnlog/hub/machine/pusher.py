@@ -18,7 +18,7 @@ import msgspec
 from turnlog.errors import NotFoundError, StoreBusyError
 from turnlog.hub.machine.client import BehindError, HubClient, HubRefusedError, pack
 from turnlog.hub.machine.leaving import Leaving, Sieve
-from turnlog.hub.machine.levels import LEVELS, Level, Levels, is_lower
+from turnlog.hub.machine.levels import LEVELS, Level, Levels, Place, is_lower
 from turnlog.hub.machine.metrics import HashedNames
 from turnlog.hub.machine.redacting import rules_digest
 from turnlog.hub.machine.state import MachineState, Sent
@@ -223,9 +223,9 @@ class StorePusher:
         self._state.keep_clean(rules_digest())
         return Sieve(
             current_levels(self._state),
-            HashedNames.of_person(self._connection.team, self._connection.user),
+            HashedNames.of_machine(self._connection.team, self._connection.user, self._state.secret()),
             self._load_blob,
-            self._projects_of_sources,
+            self._places_of_sources,
             self._state.clean_of,
             self._bodies_of,
             self._absent,
@@ -302,9 +302,10 @@ class StorePusher:
         with snapshot(self._store_path) as connection:
             return load_blob(connection, sha256).data
 
-    def _projects_of_sources(self, keys: set[int]) -> dict[int, set[str | None]]:
+    def _places_of_sources(self, keys: set[int]) -> dict[int, set[Place]]:
         with snapshot(self._store_path) as connection:
-            return projects_of_sources(connection, keys)
+            found = projects_of_sources(connection, keys)
+        return {key: {Place(*each) for each in places} for key, places in found.items()}
 
     def _bodies_of(self, session_keys: set[int]) -> Iterator[bytes]:
         with snapshot(self._store_path) as connection:
@@ -350,7 +351,7 @@ class StorePusher:
             known.setdefault(session_id, []).append(sent)
         with snapshot(self._store_path) as connection:
             now: dict[str, Level] = {
-                session_id: levels.of(path) for session_id, path in projects_of_sessions(connection)
+                session_id: levels.of(*place) for session_id, *place in projects_of_sessions(connection)
             }
         return {
             session_id: _Change(sent, now[session_id])
@@ -417,7 +418,7 @@ class StorePusher:
         levels = current_levels(self._state)
         with snapshot(self._store_path) as connection:
             found = projects_of_paths(connection, paths)
-        return [path for path in paths if levels.lowest(found.get(path, ())) == "full"]
+        return [path for path in paths if levels.lowest(Place(*each) for each in found.get(path, ())) == "full"]
 
     def _archived(self, paths: Sequence[str], have: ArchivedSizes, report: PushReport) -> Generator[ArchivedBytes]:
         """The bytes of these files that the hub lacks, in pieces."""

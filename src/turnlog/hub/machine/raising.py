@@ -32,8 +32,8 @@ def raised_sessions(store_path: Path, state: MachineState, levels: Levels) -> di
         projects = projects_of_sessions(connection)
     return {
         session_id: sent[session_id]
-        for session_id, path in projects
-        if session_id in sent and is_lower(sent[session_id].level, levels.of(path))
+        for session_id, *place in projects
+        if session_id in sent and is_lower(sent[session_id].level, levels.of(*place))
     }
 
 

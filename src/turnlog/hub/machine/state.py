@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
+import secrets
 import sqlite3
 import uuid
 from collections.abc import Collection, Iterable
@@ -134,7 +135,7 @@ class MachineState:
     def _forget_hub(self) -> None:
         for table in ("sent", "sending", "shared", "absent", "archives", "contents"):
             self._database.execute(f"DELETE FROM {table}")
-        self._database.execute("DELETE FROM facts WHERE name NOT IN ('store', 'host')")
+        self._database.execute("DELETE FROM facts WHERE name NOT IN ('store', 'host', 'secret')")
 
     def store_id(self) -> str:
         """The id of this store on hubs. A copy on another machine gets another one."""
@@ -146,6 +147,14 @@ class MachineState:
                 self._set("store", uuid.uuid4().hex)
                 self._set("generation", 0)
         return self._fact("store")
+
+    def secret(self) -> str:
+        """What only this machine knows: names that are hashed with it can be guessed nowhere else."""
+        known: str | None = self._fact("secret")
+        if known is None:
+            known = secrets.token_hex(32)
+            self._set("secret", known)
+        return known
 
     @property
     def generation(self) -> int:

@@ -52,7 +52,7 @@ def get_commits(request: Request, context: ContextOf, session_id: str) -> Respon
 def get_file_lines(request: Request, context: ContextOf, query: Annotated[FileLinesQuery, Query()]) -> Response:
     """The sessions that the lines of a file came from. The clone that the file is in is only read."""
     file = Path(os.path.normpath(query.path))
-    # Logs name any path. Only files of projects are looked at, and git itself refuses clones of other users.
+    # Logs name any path. Only files of projects are looked at.
     if not any(Path(each.path) in file.parents for each in context.store.projects()):
         raise NotFoundError(f"{file} is in no project")
     if not file.is_file():

@@ -117,8 +117,8 @@ class Shared(NamedTuple):
 
     places: list[tuple[int, int, bool]] = []
     """Message, session, and whether the place is new since then."""
-    sessions: dict[int, tuple[str, str | None]] = {}
-    """Session -> its id, and the path of its project, None for a session without."""
+    sessions: dict[int, tuple[str, str | None, str | None]] = {}
+    """Session -> its id, the path of its project and its folder, None for a session without."""
 
 
 def shared_messages(connection: Connection, batch: FeedBatch) -> Shared:
@@ -144,10 +144,10 @@ def shared_messages(connection: Connection, batch: FeedBatch) -> Shared:
         )
     for chunk in _chunks(sorted({session for _, session, _ in found.places})):
         query = (
-            "SELECT s.key, s.agent || ':' || s.external_id, p.path FROM sessions s"
+            "SELECT s.key, s.agent || ':' || s.external_id, p.path, s.cwd FROM sessions s"
             " LEFT JOIN projects p ON p.key = s.project_key WHERE s.key IN (SELECT value FROM json_each(?))"
         )
-        found.sessions.update({key: (name, path) for key, name, path in connection.execute(query, (chunk,))})
+        found.sessions.update({key: tuple(said) for key, *said in connection.execute(query, (chunk,))})
     return found
 
 
@@ -192,16 +192,16 @@ def stored_blobs(connection: Connection, hashes: Collection[str]) -> set[str]:
     return {each for each in hashes if connection.execute(query, (bytes.fromhex(each),)).fetchone() is not None}
 
 
-def projects_of_paths(connection: Connection, paths: Collection[str]) -> dict[str, set[str | None]]:
+def projects_of_paths(connection: Connection, paths: Collection[str]) -> dict[str, set[tuple[str | None, str | None]]]:
     """As `projects_of_sources`, for sources with these paths."""
     query = "SELECT key, path FROM sources WHERE path IN (SELECT value FROM json_each(?))"
     sources: dict[int, str] = dict(connection.execute(query, (json.dumps(list(paths)),)).fetchall())
     return {sources[key]: found for key, found in projects_of_sources(connection, sources).items()}
 
 
-def projects_of_sources(connection: Connection, keys: Collection[int]) -> dict[int, set[str | None]]:
-    """Source -> the paths of the projects of all sessions of which it says something; None for a session without."""
-    found: dict[int, set[str | None]] = {key: set() for key in keys}
+def projects_of_sources(connection: Connection, keys: Collection[int]) -> dict[int, set[tuple[str | None, str | None]]]:
+    """Source -> project and folder of each session of which it says something; None for a session without."""
+    found: dict[int, set[tuple[str | None, str | None]]] = {key: set() for key in keys}
     places = " UNION ".join(
         [
             f"SELECT source_key, session_key FROM {table} WHERE source_key IN (SELECT value FROM json_each(?1))"
@@ -214,18 +214,19 @@ def projects_of_sources(connection: Connection, keys: Collection[int]) -> dict[i
         " WHERE f.key IN (SELECT value FROM json_each(?1))"
     )
     query = (
-        f"SELECT DISTINCT x.source_key, p.path FROM ({places} UNION {named}) x JOIN sessions s ON s.key = x.session_key"
-        " LEFT JOIN projects p ON p.key = s.project_key"
+        f"SELECT DISTINCT x.source_key, p.path, s.cwd FROM ({places} UNION {named}) x"
+        " JOIN sessions s ON s.key = x.session_key LEFT JOIN projects p ON p.key = s.project_key"
     )
-    for key, path in connection.execute(query, (json.dumps(sorted(keys)),)):
-        found[key].add(path)
+    for key, path, cwd in connection.execute(query, (json.dumps(sorted(keys)),)):
+        found[key].add((path, cwd))
     return found
 
 
-def projects_of_sessions(connection: Connection) -> list[tuple[str, str | None]]:
-    """Every session and the path of its project, None for a session without."""
+def projects_of_sessions(connection: Connection) -> list[tuple[str, str | None, str | None]]:
+    """Every session, the path of its project and its folder, None for a session without."""
     return connection.execute(
-        "SELECT s.agent || ':' || s.external_id, p.path FROM sessions s LEFT JOIN projects p ON p.key = s.project_key"
+        "SELECT s.agent || ':' || s.external_id, p.path, s.cwd FROM sessions s"
+        " LEFT JOIN projects p ON p.key = s.project_key"
     ).fetchall()
 
 
