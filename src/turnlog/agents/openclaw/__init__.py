@@ -25,7 +25,7 @@ class OpenClaw(RowAgent):
     name = NAME
     display_name = "OpenClaw"
     colour = Colour(light="#b5382a", dark="#f28881")
-    parser_version = Pi.parser_version + 2  # Pi's reader reads the records, and its state is kept.
+    parser_version = Pi.parser_version + 3  # Pi's reader reads the records, and its state is kept.
     homes = BUILT_IN[NAME].homes
     log_folders = ("agents",)
 
@@ -54,9 +54,9 @@ class OpenClaw(RowAgent):
             from turnlog.agents.openclaw.fold import OpenClawFold
 
             return OpenClawFold(source, state)
-        from turnlog.agents.pi.fold import PiFold
+        from turnlog.agents.openclaw.fold import OpenClawLogFold
 
-        return PiFold(source, state)
+        return OpenClawLogFold(source, state)
 
     def structured_result(self, record: bytes, tool_call_id: str) -> msgspec.Raw | None:
         """`details` of the record with the call's result."""

@@ -30,7 +30,7 @@ from turnlog.agents.decoding import (
 from turnlog.agents.handoffs import Carried, read_mark
 from turnlog.agents.open_calls import OpenCall, abort_calls, message_of, open_call
 from turnlog.agents.pi.contents import time_of
-from turnlog.agents.pi.records import PiRecord
+from turnlog.agents.pi.records import PiMessage, PiRecord
 from turnlog.agents.pi.sources import external_id, session_id
 from turnlog.model import (
     Fate,
@@ -38,6 +38,7 @@ from turnlog.model import (
     InterruptEvent,
     Message,
     Origin,
+    Part,
     RecordEvent,
     RelationshipKind,
     RewindEvent,
@@ -153,6 +154,14 @@ class PiContext(LogContext):
             self.session.titles["prompt"] = title
             self.session.titled_at = self.at
             self.state.is_titled = True
+
+    def prompt_parts(self, parts: tuple[Part, ...]) -> tuple[tuple[Part, ...], bool]:
+        """The parts of a prompt, with what the program added to it apart, and whether somebody wrote any of it."""
+        return parts, True
+
+    def is_own_answer(self, message: PiMessage) -> bool:
+        """Whether the program itself wrote an answer."""
+        return False
 
     def add_cost(self, amount: float | None) -> None:
         """Add the cost of a call to the session's total, as the program adds it up: copied records cost nothing."""
