@@ -48,7 +48,7 @@ _LEADING = re.compile(
             r"\[message_id: [^\]\n]+\](?=[ \t]*(?:\r?\n|\Z))",
             r"\[Inter-session message\][^\n]*(?:\n|\Z)",
             r"\[cron:[^\]\n]+\][ \t]*",
-            r"\[Subagent Context\](?:(?!\[Subagent Task\])[\s\S])*\[Subagent Task\]:?[ \t]*",
+            r"\[Subagent Context\](?:(?!\n\[Subagent Task\])[\s\S])*\n\[Subagent Task\]:?[ \t]*",
             _ENVELOPE,
         ]
     )

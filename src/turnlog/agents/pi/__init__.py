@@ -67,7 +67,7 @@ class Pi(Agent):
     name = NAME
     display_name = "pi"
     colour = Colour(light="#3b8185", dark="#6ac9ce")
-    parser_version = 2
+    parser_version = 3
     homes = BUILT_IN[NAME].homes
     log_folders = ("sessions",)
     command = _command("pi", "@earendil-works/pi-coding-agent", "@mariozechner/pi-coding-agent")

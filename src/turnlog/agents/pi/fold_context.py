@@ -31,7 +31,7 @@ from turnlog.agents.handoffs import Carried, read_mark
 from turnlog.agents.open_calls import OpenCall, abort_calls, message_of, open_call
 from turnlog.agents.pi.contents import time_of
 from turnlog.agents.pi.records import PiMessage, PiRecord
-from turnlog.agents.pi.sources import external_id, session_id
+from turnlog.agents.pi.sources import external_id, has_time, session_id
 from turnlog.model import (
     Fate,
     HistoryEvent,
@@ -218,6 +218,9 @@ class PiContext(LogContext):
         if at is None:
             return f"{self.external_id}@{self.position}"
         name = record.id
+        if has_time(self.external_id):
+            # Programs that do not name sessions apart may number their records, too.
+            name = f"{name}-{sha256(bytes(record.message) if isinstance(record.message, Raw) else b'').hexdigest()[:8]}"
         if self.is_first_version:
             # A fork of version 1 copies the content and the time of a record, and nothing else that could identify it.
             contents = [bytes(each) for each in (record.message, record.content) if isinstance(each, Raw)]
