@@ -9,6 +9,7 @@ import pytest
 
 from support.pi_files import SESSION, answer, header, lines, record, user
 from turnlog.agents import agent
+from turnlog.agents.commands import resume_command
 from turnlog.agents.pi.sources import external_id, is_unique, named_session
 from turnlog.model import TextPart
 from turnlog.store import open_store
@@ -112,6 +113,11 @@ def test_a_session_keeps_its_id_while_it_grows(tmp_path: Path) -> None:
     (before,) = [source.session_id for source in PI.find_sources(tmp_path / ".pi")]
     path.write_bytes(lines(*talk("otter")))
     assert [source.session_id for source in PI.find_sources(tmp_path / ".pi")] == [before]
+
+
+def test_the_time_behind_an_id_is_not_given_to_the_program() -> None:
+    assert PI.command is not None
+    assert resume_command(PI.command, "local@2026-11-22T20-00-00-000Z") == ["pi", "--session", "local"]
 
 
 @pytest.mark.parametrize(

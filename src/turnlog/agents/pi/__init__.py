@@ -48,6 +48,8 @@ def _command(program: str, *packages: str) -> CommandForm:
     return CommandForm(
         program=program,
         packages=packages,
+        # The time behind an id that is not unique is turnlog's.
+        branch=r"@\d{4}-\d\d-\d\dT[\dT-]+Z",
         resume=("--session",),
         prompted=("-p", "--session", SESSION),
         model=words("--model"),
