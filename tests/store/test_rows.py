@@ -164,6 +164,8 @@ def test_flags_say_what_a_message_holds() -> None:
         (Message(id="m", role="developer", origin=Origin.HARNESS), {"messages": 1}),
         (assistant(), {"messages": 1, "steps": 1}),
         (assistant(error=MessageError(text="overloaded")), {"messages": 1}),
+        (assistant(error=MessageError(text="overloaded"), usage=Usage(input=0, output=0)), {"messages": 1}),
+        (assistant(error=MessageError(text="terminated"), usage=Usage(input=9)), {"messages": 1, "steps": 1}),
         (assistant(origin=Origin.HARNESS), {"messages": 1}),
     ],
 )
@@ -259,7 +261,10 @@ def test_usage_of_a_call_and_what_is_not_known_of_it() -> None:
     assert paid(known) == {"calls": 1, "unpriced_calls": 1, "input": 3, "output": 4, "lower_bound": 1}
     for nothing in (None, Usage(), Usage(web_searches=1)):
         assert paid(assistant(usage=nothing)) == {"calls": 1, "unknown_calls": 1}
-    assert paid(assistant(error=MessageError(text="x"), usage=Usage(input=1))) is None
+    for nothing in (None, Usage(), Usage(input=0, output=0)):
+        assert paid(assistant(error=MessageError(text="x"), usage=nothing)) is None
+    # The provider has charged for an answer that broke off.
+    assert paid(assistant(error=MessageError(text="x"), usage=Usage(input=1)), 9) == {"calls": 1, "input": 1, "cost": 9}
     assert paid(Message(id="m", role="user", usage=Usage(input=1))) is None
     assert message_buckets(assistant())[-1] is None
 

@@ -509,7 +509,7 @@ def test_a_sum_is_as_exact_as_the_calls_in_it(tmp_path: Path) -> None:
     ],
 )
 def test_what_counts_as_a_call_counts_as_an_estimated_one(fields: dict[str, Any], calls: int, tmp_path: Path) -> None:
-    """In sums as in sessions: a request that failed is no call."""
+    """In sums as in sessions: a request that failed is no call, as long as its provider counted no tokens."""
     home = tmp_path / "home"
     home.mkdir()
     guessed = Log(home, "guessed")

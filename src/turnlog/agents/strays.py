@@ -28,6 +28,8 @@ class Belonging(NamedTuple):
     """The column of `owners` with that value."""
     excluded: str = "#"
     """Characters that the id of a session cannot have, because paths of sources would be ambiguous."""
+    others: tuple[str, ...] = ()
+    """Further tables of other versions that may have the row that the value names."""
 
 
 class StrayRows(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -54,8 +56,14 @@ def stray_rows(connection: sqlite3.Connection, belongings: Sequence[Belonging], 
 
 def _has(connection: sqlite3.Connection, belonging: Belonging) -> bool:
     """Whether this version of the database has what is compared."""
-    wanted = {belonging.table: belonging.column} | ({belonging.owners: belonging.key} if belonging.owners else {})
-    return all(column in _columns(connection, table) for table, column in wanted.items())
+    is_there = belonging.column in _columns(connection, belonging.table)
+    return is_there and (belonging.owners is None or bool(_owners(connection, belonging)))
+
+
+def _owners(connection: sqlite3.Connection, belonging: Belonging) -> list[str]:
+    """The tables of this version that have the rows that are named."""
+    tables = (belonging.owners, *belonging.others) if belonging.owners else ()
+    return [table for table in tables if belonging.key in _columns(connection, table)]
 
 
 def _columns(connection: sqlite3.Connection, table: str) -> set[str]:
@@ -66,18 +74,19 @@ def _columns(connection: sqlite3.Connection, table: str) -> set[str]:
 
 
 def _strays(connection: sqlite3.Connection, belonging: Belonging) -> StrayRows:
-    table, column, owners, key, excluded = belonging
+    table, column, _, key, excluded, _ = belonging
+    owners = _owners(connection, belonging)
     # Not GLOB, which ends at the first NUL.
     has_excluded = " OR ".join(f"instr(value, '{each}')" for each in excluded)
     leads_nowhere = (
         f"typeof(value) <> 'text' OR value = '' OR {has_excluded}"
-        if owners is None
-        else f'NOT EXISTS (SELECT 1 FROM "{owners}" WHERE "{key}" = value)'
+        if not owners
+        else " AND ".join(f'NOT EXISTS (SELECT 1 FROM "{each}" WHERE "{key}" = value)' for each in owners)
     )
     # Grouped, which an index on the column does alone: many rows have the same value.
     counted = f'SELECT "{column}" AS value, count(*) AS count FROM "{table}" GROUP BY "{column}"'
     (rows,) = connection.execute(f"SELECT coalesce(sum(count), 0) FROM ({counted}) WHERE {leads_nowhere}").fetchone()
-    return StrayRows(table, column, owners, rows)
+    return StrayRows(table, column, " or ".join(owners) or None, rows)
 
 
 class StraysFold(StatelessFold):

@@ -13,7 +13,7 @@ import msgspec
 from turnlog.history.lines import BadLine, HistoryLines, decode_lines, encode_lines
 from turnlog.history.order import order_history
 from turnlog.model import HistoryEvent, Membership, Message, Origin, ToolCallPart
-from turnlog.model.message import UNCALLED_ORIGINS
+from turnlog.model.message import is_counted_call
 
 __all__ = ["BadLine", "HistoryLines", "decode_lines", "encode_lines", "history", "order_history"]
 
@@ -50,7 +50,7 @@ def _number(messages: Sequence[Message]) -> list[tuple[Message, Membership]]:
     placed: list[tuple[Message, Membership]] = []
     turn = step = 0
     for position, message in enumerate(messages):
-        is_step = message.role == "assistant" and message.error is None and message.origin not in UNCALLED_ORIGINS
+        is_step = is_counted_call(message)
         if message.role == "user" and message.origin in _TURN_ORIGINS:
             turn, step = turn + 1, 0
         step += is_step

@@ -101,6 +101,17 @@ def part_ids(message: Message) -> list[str]:
     return [found[index] for index in range(len(wanted))]
 
 
+def is_counted_call(message: Message) -> bool:
+    """Whether a message counts as a call of the model in its session.
+
+    A failed call counts only if it has tokens that its provider counted, and so charges for.
+    """
+    if message.role != "assistant" or message.origin in UNCALLED_ORIGINS:
+        return False
+    usage = message.usage
+    return message.error is None or (usage is not None and usage.exactness != "estimated" and any(usage.buckets()))
+
+
 def command_line(message: Message) -> str | None:
     """The command of a `COMMAND` or `SHELL` message as it was typed (`/compact keep the names`, `! ls`).
 

@@ -31,7 +31,7 @@ from turnlog.model import (
     Usage,
     UsageTotal,
 )
-from turnlog.model.message import UNCALLED_ORIGINS, command_line
+from turnlog.model.message import command_line, is_counted_call
 from turnlog.model.usage import BUCKETS
 from turnlog.store.commands import call_head
 from turnlog.store.dollars import NANO, counted, exactness_of
@@ -213,7 +213,7 @@ def message_facts(message: Message) -> MessageFacts:
             files += 1
         size += length
         plain.append((sequence, part.type, media_type, length))
-    counts = (1, _is_prompt(message), _is_step(message), len(calls), failed, reasoning, files)
+    counts = (1, _is_prompt(message), is_counted_call(message), len(calls), failed, reasoning, files)
     # Context that the agent adds to a prompt appears in previews only if there is nothing else.
     shown = [command_line(message) or ""] if message.origin in _TYPED else own
     preview = _preview(shown) or _preview(texts)
@@ -224,7 +224,7 @@ def message_facts(message: Message) -> MessageFacts:
 
 def usage_counts(message: Message, cost: int | None) -> tuple[int, ...] | None:
     """What the message adds to usage totals, in the order of `USAGE_COUNTS`; None if it is not a model call."""
-    if not _is_step(message):
+    if not is_counted_call(message):
         return None
     return _usage_counts(message_buckets(message), cost)
 
@@ -256,7 +256,7 @@ def usage_added(
         created_at: When it was created, in Unix milliseconds.
         buckets: Its `message_buckets`.
     """
-    if not _is_step(message):
+    if not is_counted_call(message):
         return None
     reported = nanos(message.cost.amount) or 0 if message.cost is not None else 0
     return UsageAdded(quarter_hour_of(created_at), (*_usage_counts(buckets, cost), reported))
@@ -319,7 +319,7 @@ def message_buckets(message: Message) -> tuple[Any, ...]:
     if usage is None:
         return _NO_BUCKETS
     counts = [count if count is None or 0 <= count <= _MOST else None for count in usage.buckets()]
-    is_counted = _is_step(message) and any([count is not None for count in counts])
+    is_counted = is_counted_call(message) and any([count is not None for count in counts])
     return (*counts, usage.exactness if is_counted else None)
 
 
@@ -330,11 +330,6 @@ def is_estimated(message: Message) -> bool:
 
 def _is_prompt(message: Message) -> bool:
     return message.origin in TURN_ORIGINS
-
-
-def _is_step(message: Message) -> bool:
-    """Whether it is a model call with an answer: it did not fail, and a call of this session made it."""
-    return message.role == "assistant" and message.error is None and message.origin not in UNCALLED_ORIGINS
 
 
 def _preview(texts: Iterable[str]) -> str:

@@ -54,9 +54,9 @@ class OpenClaw(RowAgent):
             from turnlog.agents.openclaw.fold import OpenClawFold
 
             return OpenClawFold(source, state)
-        from turnlog.agents.pi.fold import PiFold
+        from turnlog.agents.openclaw.fold import OpenClawLogFold
 
-        return PiFold(source, state)
+        return OpenClawLogFold(source, state)
 
     def structured_result(self, record: bytes, tool_call_id: str) -> msgspec.Raw | None:
         """`details` of the record with the call's result."""

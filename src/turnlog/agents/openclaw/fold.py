@@ -1,20 +1,25 @@
-"""The folds of the rows of one session: pi's records, each in a line, and what other tables say about the session."""
+"""The folds of one session: pi's records, each in a line or a row, and what other tables say about the session."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Final
 
-from msgspec import Raw
+import msgspec
+from msgspec import UNSET, Raw
 
 from turnlog.agents.base import Source
 from turnlog.agents.decoding import fields_of, state_codec, text_of, value_of
 from turnlog.agents.jsonl import JsonLines
 from turnlog.agents.line_fold import LineFold
 from turnlog.agents.openclaw.database import EVENTS, NODES, SPAWN, WINDOWS
+from turnlog.agents.openclaw.gateway import is_sent, split_prompt
 from turnlog.agents.openclaw.row_log import OpenClawRowLine
-from turnlog.agents.pi.fold import read_record
+from turnlog.agents.pi.fold import PiFold, read_record
 from turnlog.agents.pi.fold_context import PiContext, PiState
-from turnlog.agents.pi.records import LINES
+from turnlog.agents.pi.records import LINES, PiMessage, field_of
+from turnlog.model import DataPart, Part, TextPart
+from turnlog.model.codec import to_json
 from turnlog.model.session import title_line
 
 _LINES = JsonLines(OpenClawRowLine, first_keys=("table",), plausible=lambda line: line.table in (EVENTS, WINDOWS))
@@ -25,6 +30,71 @@ _WINDOW_FIELDS = ("session_key", "chat_type", "channel", "previous_session_id", 
 encode_state, decode_state = state_codec(PiState)
 
 
+class OpenClawContext(PiContext):
+    """The context of one feed of pi's records that came through OpenClaw's gateway."""
+
+    def prompt_parts(self, parts: tuple[Part, ...]) -> tuple[tuple[Part, ...], bool]:
+        """See `PiContext.prompt_parts`: what the gateway added becomes `data` parts called `context`."""
+        if not any(isinstance(part, TextPart) for part in parts):
+            return parts, True
+        found = [piece for part in parts for piece in _split(part)]
+        is_typed = not all(map(_is_context, found)) or any(map(_is_sent, parts))
+        # OpenClaw's own prompts stay texts: they are no part of a prompt that somebody wrote.
+        return (tuple(_renumbered(found, self.identity)), True) if is_typed else (parts, False)
+
+    def is_own_answer(self, message: PiMessage) -> bool:
+        """See `PiContext.is_own_answer`: what was delivered, once more, or what the gateway says itself."""
+        if message.provider == "openclaw" and message.model in _OWN_MODELS:
+            return True
+        kind = field_of(fields_of(self.record.message).get("openclawDeliveryMirror", UNSET), "kind")
+        return isinstance(kind, str) and bool(kind)
+
+
+CONTEXT: Final = "context"
+"""The name of a part with what the gateway added to a prompt."""
+
+_OWN_MODELS = frozenset({"delivery-mirror", "gateway-injected"})
+
+
+def _split(part: Part) -> list[Part]:
+    if not isinstance(part, TextPart):
+        return [part]
+    pieces = split_prompt(part.text)
+    if len(pieces) == 1 and not pieces[0].is_added:
+        return [part]
+    return [
+        DataPart(name=CONTEXT, data=Raw(to_json(piece.text)))
+        if piece.is_added
+        else msgspec.structs.replace(part, text=piece.text)
+        for piece in pieces
+    ]
+
+
+def _renumbered(parts: list[Part], identity: str) -> Iterator[Part]:
+    """The parts with ids by their numbers, those of the prompt first: context around them does not change their ids."""
+    numbers = {
+        index: number for number, index in enumerate(sorted(range(len(parts)), key=lambda at: _is_context(parts[at])))
+    }
+    for index, part in enumerate(parts):
+        yield msgspec.structs.replace(part, id=f"{identity}.{numbers[index]}")
+
+
+def _is_sent(part: Part) -> bool:
+    return isinstance(part, TextPart) and is_sent(part.text)
+
+
+def _is_context(part: Part) -> bool:
+    return isinstance(part, DataPart) and part.name == CONTEXT
+
+
+class OpenClawLogFold(PiFold):
+    """Reads an older log, which is a file."""
+
+    def begin(self, data: bytes, offset: int) -> PiContext:
+        """See `LineFold.begin`."""
+        return OpenClawContext(self._state, self._source)
+
+
 class OpenClawFold(LineFold[PiState, PiContext, OpenClawRowLine]):
     """Reads one session's rows. The records are pi's, so its state and its context are enough."""
 
@@ -33,7 +103,7 @@ class OpenClawFold(LineFold[PiState, PiContext, OpenClawRowLine]):
 
     def begin(self, data: bytes, offset: int) -> PiContext:
         """See `LineFold.begin`."""
-        return PiContext(self._state, self._source)
+        return OpenClawContext(self._state, self._source)
 
     def read(self, context: PiContext, record: OpenClawRowLine) -> None:
         """See `LineFold.read`."""

@@ -27,8 +27,11 @@ from turnlog.agents.openclaw.row_log import new_facts, new_lines
 from turnlog.agents.pi.records import LINES
 
 DATABASE: Final = "openclaw-agent.sqlite"
-_LOG = re.compile(r"(?P<id>[^/]+?)\.jsonl(?:\.(?:deleted|reset)\..+|\.full\.bak)?")
-"""The name of an older log; one that was deleted or reset keeps its records under another name."""
+_LOG = re.compile(
+    r"(?!.*\.trajectory\.jsonl)(?P<id>[^/]+?)(?:\.checkpoint\.[^/]+?)?\.jsonl(?:\.(?:deleted|reset)\..+|\.full\.bak)?"
+)
+"""The name of an older log; one that was deleted or reset keeps its records under another name. A checkpoint is a copy
+of the log from before a compaction. A trajectory is a trace of a run, and none of the conversation."""
 
 _MAIN: Final = "main"
 

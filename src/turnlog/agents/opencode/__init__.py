@@ -117,7 +117,7 @@ class OpenCode(RowAgent):
     name = NAME
     display_name = "OpenCode"
     colour = Colour(light="#7a4fc0", dark="#b79af0")
-    parser_version = 20
+    parser_version = 21
     homes = _HOMES
     command = _command("opencode", "opencode-ai")
     turn_markers: Mapping[str, TurnMarker] = _TURN_MARKERS

@@ -20,9 +20,20 @@ from turnlog.agents.base import Version
 from turnlog.agents.databases import SessionListing, is_filled, open_snapshot
 from turnlog.agents.decoding import list_of, object_of, text_of
 from turnlog.agents.handoffs import MARK
-from turnlog.agents.opencode.rows import EVENT, PROJECT, Row, as_blob, as_text, time_of, time_of_later_id, to_int
+from turnlog.agents.opencode.rows import (
+    EVENT,
+    PROJECT,
+    Row,
+    as_blob,
+    as_text,
+    message_position,
+    time_of,
+    time_of_later_id,
+    to_int,
+)
 from turnlog.agents.opencode.snapshot import (
     SESSION_MESSAGE,
+    SESSION_V2,
     ListedMessage,
     MessageCopy,
     MessageRows,
@@ -45,22 +56,33 @@ TABLES = frozenset(
         "project",
         "session",
         "session_context_epoch",
+        "session_inbox",
         "session_input",
         "session_message",
+        "session_pending",
+        "session_v2",
         "todo",
     }
 )
 """The tables that may be read."""
 
-_OWN_COLUMNS = {"session": {"id"}, "message": {"id", "session_id", "data"}, "part": {"id", "message_id", "data"}}
+OLDER_TABLES = frozenset({"session", "message", "part"})
+NEWER_TABLES = frozenset({SESSION_V2, SESSION_MESSAGE})
+"""The tables of a session since 2.0. An upgrade copies sessions into them, and leaves the older ones as they are."""
+
+_OLDER_COLUMNS = {"session": {"id"}, "message": {"id", "session_id", "data"}, "part": {"id", "message_id", "data"}}
+_NEWER_COLUMNS = {SESSION_V2: {"id"}, SESSION_MESSAGE: {"id", "session_id", "type", "data"}}
 """Without them a session cannot be read."""
 
 _EXCLUDED = "#/."
 """Characters that no id of a session has, because a file of the JSON storage has them in its path."""
 
 BELONGINGS = (
-    Belonging("session", "id", excluded=_EXCLUDED),
-    *(Belonging(table, "session_id", "session") for table in ("message", "part", SESSION_MESSAGE)),
+    *(Belonging(table, "id", excluded=_EXCLUDED) for table in ("session", SESSION_V2)),
+    *(
+        Belonging(table, "session_id", "session", others=(SESSION_V2,))
+        for table in ("message", "part", SESSION_MESSAGE)
+    ),
 )
 """What rows must have to be read with a session."""
 
@@ -117,6 +139,8 @@ _LOOKUP_SIZE = 500
 _OTHER_TABLES = {
     "session_message": "id",
     "session_input": "id",
+    "session_inbox": "id",
+    "session_pending": "id",
     "session_context_epoch": "session_id",
     "event_sequence": "aggregate_id",
 }
@@ -136,14 +160,14 @@ def list_sessions(path: Path, only: str | None = None) -> list[SessionListing]:
     """
     with open_database(path) as connection:
         tables = tables_of(connection)
-        if not is_filled(connection, _OWN_COLUMNS, path):
+        if not _is_filled(connection, tables, path):
             return []
         facts: dict[str, list[object]] = defaultdict(list)
         sizes: dict[str, int] = defaultdict(int)
         times: dict[str, int] = {}
         projects: dict[str, object] = {}
-        for row in select(connection, f"SELECT * FROM session{' WHERE id = ?' if only else ''}", *_given(only)):
-            if not isinstance(row["id"], str) or not _SESSION_ID.fullmatch(row["id"]):
+        for row in _session_rows(connection, tables, only):
+            if not isinstance(row["id"], str) or not _SESSION_ID.fullmatch(row["id"]) or row["id"] in facts:
                 continue
             facts[_key(row, "id")].append(sorted(row.items()))
             times[_key(row, "id")] = to_int(row.get("time_updated"))
@@ -160,6 +184,24 @@ def list_sessions(path: Path, only: str | None = None) -> list[SessionListing]:
             for name in facts
             if name not in copies
         ]
+
+
+def _is_filled(connection: sqlite3.Connection, tables: set[str], path: Path) -> bool:
+    if tables >= NEWER_TABLES:
+        older = _OLDER_COLUMNS if tables >= OLDER_TABLES else {}
+        return is_filled(connection, _NEWER_COLUMNS | older, path)
+    return is_filled(connection, _OLDER_COLUMNS, path)
+
+
+def session_tables(tables: set[str]) -> list[str]:
+    """The tables with sessions that can be read, the one that OpenCode itself reads first."""
+    newer = [SESSION_V2] if tables >= NEWER_TABLES else []
+    return newer + (["session"] if tables >= OLDER_TABLES else [])
+
+
+def _session_rows(connection: sqlite3.Connection, tables: set[str], only: str | None) -> Iterator[Row]:
+    for table in session_tables(tables):
+        yield from select(connection, f"SELECT * FROM {table}{' WHERE id = ?' if only else ''}", *_given(only))
 
 
 def _copies(connection: sqlite3.Connection, tables: set[str]) -> set[str]:
@@ -206,7 +248,7 @@ def _change_signs(
         ):
             with_events.add(_key(row, "aggregate_id"))
             yield _key(row, "aggregate_id"), row
-    for table in ("message", "part"):
+    for table in [each for each in ("message", "part") if each in tables]:
         statement = f"SELECT session_id, count(*) AS count, max(rowid) AS last FROM {table}{where} GROUP BY session_id"
         yield from ((_key(row, "session_id"), row) for row in select(connection, statement, *_given(only)))
     for table in tables & {"todo", "session_message"}:
@@ -218,7 +260,7 @@ def _change_signs(
     others = sorted(names - with_events)
     for start in range(0, len(others), _LOOKUP_SIZE):
         sessions = others[start : start + _LOOKUP_SIZE]
-        for table in ("message", "part"):
+        for table in [each for each in ("message", "part", SESSION_MESSAGE) if each in tables]:
             statement = (
                 f"SELECT session_id, max(time_updated) AS newest, sum(time_updated) AS sum FROM {table}"
                 f" WHERE session_id IN ({', '.join('?' * len(sessions))}) GROUP BY session_id"
@@ -245,6 +287,12 @@ def _version(size: int, updated: int, facts: object) -> Version:
 # -- the rows of one session
 
 
+_NUMBERED = f"SELECT * FROM {SESSION_MESSAGE} WHERE session_id = ?"
+
+_ID_TIME = len("msg_") + 12
+"""How many characters of a message's id say when it was made."""
+
+
 class TableRows:
     """One session's rows in a database. See `snapshot.RowSource`."""
 
@@ -258,16 +306,20 @@ class TableRows:
 
     def read(self, events_after: int) -> Snapshot:
         """See `snapshot.RowSource.read`."""
-        session = next(self._select("SELECT * FROM session WHERE id = ?"), None)
-        messages = list(self._messages())
-        newer = self._newer_messages(messages)
-        messages += newer
+        table, session = self._session_row()
+        older = list(self._messages()) if self._tables >= OLDER_TABLES else []
+        newer = self._newer_messages(older, is_upgraded=table == SESSION_V2)
+        reverted = self._reverted(older) if table == SESSION_V2 else []
+        gone = {message.key for message in reverted}
+        messages = [message for message in older if message.key not in gone] + newer
         info = session_info(session) if session else {}
+        present = {message.key for message in messages} | gone
         return Snapshot(
             session=session,
+            session_table=table,
             info=info,
             messages=messages,
-            removed=list(self._removed({message.key for message in messages}, time_of(info, "created"))),
+            removed=[*reverted, *self._removed(present, time_of(info, "created"))],
             todo=tuple(self._select("SELECT * FROM todo WHERE session_id = ? ORDER BY position"))
             if "todo" in self._tables
             else None,
@@ -278,12 +330,25 @@ class TableRows:
             ],
         )
 
-    def find_originals(self, messages: Sequence[ListedMessage], session: Row) -> dict[str, MessageCopy]:
-        """See `snapshot.RowSource.find_originals`. The rows themselves do not say what a fork copied.
+    def _session_row(self) -> tuple[str, Row | None]:
+        """The session's row and its table: of two rows that of 2.x, which alone is still written."""
+        for table in session_tables(self._tables):
+            row = next(self._select(f"SELECT * FROM {table} WHERE id = ?"), None)
+            if row is not None:
+                return table, row
+        return "session", None
 
-        The original is in the oldest of the sessions of the project that have a message of the same millisecond.
+    def find_originals(self, messages: Sequence[ListedMessage], session: Row) -> dict[str, MessageCopy]:
+        """See `snapshot.RowSource.find_originals`. Rows before 2.0 do not say what a fork copied.
+
+        There, the original is in the oldest of the sessions of the project that have a message of the same millisecond.
         Of several in one millisecond, the first is the copy of the first, and so on, if role and model are the same.
         """
+        origin = text_of(session.get("forkSessionID"))
+        if origin is not None and self._tables >= NEWER_TABLES:
+            return self._originals_in(origin, messages)
+        if not self._tables >= OLDER_TABLES:
+            return {}
         found: dict[str, MessageCopy] = {}
         began = time_of(session, "created")
         # Sessions that were handed over from one session have messages of the same times, and are no forks.
@@ -296,6 +361,30 @@ class TableRows:
                 if same and copy.info.get("modelID") == original.info.get("modelID"):
                     found[copy.key] = MessageCopy(original.key, str(original.info["session_id"]))
         return found
+
+    def _originals_in(self, origin: str, messages: Sequence[ListedMessage]) -> dict[str, MessageCopy]:
+        """The originals of a fork's messages: a copy keeps the number of its row. A fork's original may be a fork."""
+        numbers = {_key(row, "id"): row.get("seq") for row in self._select(_NUMBERED)}
+        found: dict[str, MessageCopy] = {}
+        for message in messages:
+            original = self._numbered(origin, numbers.get(message.key), {self._session})
+            if original is not None:
+                found[message.key] = original
+        return found
+
+    def _numbered(self, session: str, number: object, seen: set[str]) -> MessageCopy | None:
+        """The message in the row with a number in a session, or its original if that is a fork's copy, too."""
+        rows = select(self._connection, f"{_NUMBERED} AND seq = ?", session, number)
+        row = next(rows, None)
+        if row is None or session in seen:
+            return None
+        statement = f"SELECT * FROM {SESSION_V2} WHERE id = ?"
+        forked = next(select(self._connection, statement, session), None)
+        fork = session_info(forked) if forked else {}
+        above = text_of(fork.get("forkSessionID"))
+        is_copy = above is not None and to_int(row.get("time_created")) < time_of(fork, "created")
+        original = self._numbered(above, number, seen | {session}) if is_copy and above is not None else None
+        return original or MessageCopy(_key(row, "id"), session)
 
     def _messages_created_at(self, created: int, project: object, began: int) -> list[ListedMessage]:
         """Messages of that millisecond, in the oldest session of the project that has or had any."""
@@ -348,6 +437,7 @@ class TableRows:
     def removed(self, began: int) -> Iterator[MessageRows]:
         """Messages of this session that events have and that have no rows any more; `began` is the session's time."""
         present = {_key(row, "id") for row in self._select("SELECT id FROM message WHERE session_id = ?")}
+        present |= {_key(row, "id") for row in self._select(_NUMBERED)} if SESSION_MESSAGE in self._tables else set()
         return self._removed(present, began)
 
     def _select(self, statement: str, *more: object) -> Iterator[Row]:
@@ -369,19 +459,59 @@ class TableRows:
             for row in select(self._connection, "SELECT * FROM project WHERE id = ?", session.get("project_id")):
                 yield PROJECT, "", row
 
-    def _newer_messages(self, messages: Sequence[MessageRows]) -> list[MessageRows]:
-        """The messages of a session that was begun with rows of `session_message`.
+    def _newer_messages(self, messages: Sequence[MessageRows], *, is_upgraded: bool) -> list[MessageRows]:
+        """The messages that only rows of `session_message` have.
 
-        Another session may have such rows too: they repeat those of `message`.
+        2.x writes all messages there, with a number, and its upgrade copies those of `message` in a shorter form.
+        Before, a session that was begun with such rows has no others; in another one they repeat those of `message`.
         """
         if SESSION_MESSAGE not in self._tables:
             return []
+        if is_upgraded:
+            return self._numbered_messages(messages)
         rows = [row for row in self._select(f"SELECT * FROM {SESSION_MESSAGE} WHERE session_id = ?") if is_message(row)]
         first = min((to_int(row.get("time_created")) for row in rows), default=0)
         # 1.15 to 1.17 write such rows next to those of `message`, for the first agent and model of an old session.
         if any(to_int(message.row.get("time_created")) <= first for message in messages):
             return []
         return [MessageRows(_key(row, "id"), row) for row in rows]
+
+    def _numbered_messages(self, messages: Sequence[MessageRows]) -> list[MessageRows]:
+        """The messages of 2.x in the order of their numbers, without those that have a row of `message`."""
+        older = {message.key: message for message in messages}
+        made = {key[:_ID_TIME]: to_int(message.row.get("time_created")) for key, message in older.items()}
+        found: list[MessageRows] = []
+        entered, position = 0, -1
+        rows = [row for row in self._select(f"{_NUMBERED} ORDER BY seq") if is_message(row)]
+        for row in rows:
+            key, created = _key(row, "id"), to_int(row.get("time_created"))
+            entered = max(entered, created)
+            if key in older or (row["type"] == "synthetic" and made.get(key[:_ID_TIME]) == created):
+                # The upgrade puts what OpenCode added to a prompt into a row of its own, with the time of the prompt.
+                continue
+            position = max(message_position(entered, key), position + 1)
+            found.append(MessageRows(key, row, position=position))
+        return found
+
+    def _reverted(self, messages: Sequence[MessageRows]) -> list[MessageRows]:
+        """The messages before an upgrade that 2.x has deleted since: those from the one on to which it went back.
+
+        Their rows of `message` stay. They last changed when they were deleted.
+        """
+        if EVENT not in self._tables or not messages:
+            return []
+        statement = "SELECT * FROM event WHERE aggregate_id = ? AND type LIKE 'session.revert.committed%' ORDER BY seq"
+        kept = {_key(row, "id") for row in self._select(_NUMBERED)}
+        found: dict[str, MessageRows] = {}
+        for event in self._select(statement):
+            keys = [message.key for message in messages]
+            target = text_of(_fact(event, "to")) or text_of(_fact(event, "messageID"))
+            at = to_int(event.get("created")) or time_of_later_id(_key(event, "id"), 0) or 0
+            for message in messages[keys.index(target) :] if target in keys else ():
+                if message.key not in kept:
+                    row = message.row | {"time_updated": max(at, to_int(message.row.get("time_updated")))}
+                    found.setdefault(message.key, message._replace(row=row))
+        return list(found.values())
 
     def _others(self, used: Set[str]) -> Iterator[tuple[str, str, Row]]:
         for table, key in _OTHER_TABLES.items():

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -29,7 +29,15 @@ from turnlog.agents.changes import (
 from turnlog.agents.decoding import json_of, list_of, object_of, text_of
 from turnlog.agents.handoffs import MARK, Carried, continuation, handed_over_facts, read_mark
 from turnlog.agents.opencode import NAME
-from turnlog.agents.opencode.messages import ABORTED, StepMessage, is_mixed, read_message, updated_at
+from turnlog.agents.opencode.messages import (
+    ABORTED,
+    StepMessage,
+    cost_of,
+    is_mixed,
+    read_message,
+    updated_at,
+    usage_of,
+)
 from turnlog.agents.opencode.rows import (
     EVENT,
     MESSAGE,
@@ -55,6 +63,7 @@ from turnlog.agents.opencode.snapshot import (
     is_session_message,
     project_facts,
     read_session,
+    session_info,
     subagent_of,
     todo_facts,
 )
@@ -65,6 +74,7 @@ from turnlog.model import (
     Message,
     Origin,
     Provenance,
+    ProviderData,
     RecordEvent,
     RewindEvent,
     TextPart,
@@ -313,6 +323,7 @@ def _read_message(context: OpenCodeContext, line: RowVersion) -> None:
     if folder is not None and _HAS_NO_DIRECTORY.match(context.version or ""):
         context.merge_session(SessionChange(session_id=context.session_id, project_path=folder, cwd=folder))
     _add_compaction(context, line, entry, info)
+    _add_compaction_call(context, line, entry, info, updated)
     _add_interruption(context, entry, info, parts)
 
 
@@ -394,8 +405,38 @@ def _add_compaction(context: OpenCodeContext, line: RowVersion, entry: TimelineE
     context.merge_session(SessionChange(session_id=context.session_id, has_branches=True))
 
 
+def _add_compaction_call(
+    context: OpenCodeContext, line: RowVersion, entry: TimelineEntry, info: Row, updated: datetime | None
+) -> None:
+    """Add the model call of a compaction whose row has its tokens: the summary is no answer of the conversation."""
+    usage = usage_of(info.get("tokens"), context.version)
+    if info.get("role") != "user" or usage is None or entry.copy_of is not None:
+        return
+    offset, length = context.record
+    provider = text_of(info.get("providerID"))
+    model = text_of(info.get("modelID"))
+    message = Message(
+        id=f"{entry.id_of(line.key)}.usage",
+        role="assistant",
+        created_at=to_datetime(to_int(object_of(info.get("time")).get("created"))),
+        updated_at=updated,
+        model=model,
+        usage=usage,
+        cost=cost_of(info.get("cost")),
+        provider=ProviderData(name=provider, model=model) if provider else None,
+        metadata={NAME: {"call": "compaction"}},
+    )
+    placement = Placement(
+        session_id=context.session_id,
+        position=entry.position + 1,
+        records=((offset, length, None),),
+        fate=Fate.SIDECAR,
+    )
+    context.changes.messages.append(MessageChange(message=message, placement=placement))
+
+
 def _add_interruption(context: OpenCodeContext, entry: TimelineEntry, info: Row, parts: list[Row]) -> None:
-    if object_of(info.get("error")).get("name") != ABORTED:
+    if info.get("role") != "assistant" or object_of(info.get("error")).get("name") not in ABORTED:
         return
     message = context.changes.messages[-1].message
     is_at_tool = any(isinstance(part, ToolCallPart) and part.state == "aborted" for part in message.parts)
@@ -439,6 +480,9 @@ def _read_session(context: OpenCodeContext, line: RowVersion) -> None:
     context.merge_session(change)
     if parent:
         context.link("subagent", session_id(parent, context.source.agent), context.session_id)
+    origin = text_of((_document_or_none(line.row) or session_info(line.row)).get("forkSessionID"))
+    if origin:
+        context.link("fork", origin, context.session_id)
 
 
 def _read_todo(context: OpenCodeContext, line: RowVersion) -> None:

@@ -24,7 +24,7 @@ from turnlog.agents.opencode.rows import (
     to_datetime,
     to_int,
 )
-from turnlog.agents.opencode.snapshot import step_message_id, step_ranges
+from turnlog.agents.opencode.snapshot import ASKED_MODEL, step_message_id, step_ranges
 from turnlog.agents.opencode.tools import file_part, provider_data, read_call
 from turnlog.model import (
     Cost,
@@ -240,11 +240,27 @@ _ERROR_STOP_REASONS: dict[str, StopReason] = {
     "MessageOutputLengthError": "length",
     "ContextOverflowError": "context_window",
     "ContentFilterError": "content_filter",
+    "aborted": "aborted",
+    "provider.content-filter": "content_filter",
 }
-ABORTED = "MessageAbortedError"
-"""The name of the error of a message that the user stopped."""
+ABORTED = frozenset({"MessageAbortedError", "aborted"})
+"""The names of the error of a message that the user stopped."""
 _MODELLED = frozenset(
-    {"id", "sessionID", "role", "time", "modelID", "providerID", "cost", "tokens", "finish", "error", "parts", MARK}
+    {
+        "id",
+        "sessionID",
+        "role",
+        "time",
+        "modelID",
+        "providerID",
+        "cost",
+        "tokens",
+        "finish",
+        "error",
+        "parts",
+        MARK,
+        ASKED_MODEL,
+    }
 )
 _DIFF_FACTS = ("file", "additions", "deletions", "status")
 
@@ -386,7 +402,7 @@ class _Step(NamedTuple):
 
     def _usage(self, tokens: object, own_tokens: object, provider: str | None) -> Usage | None:
         # OpenCode wrote the call of a `!` command itself: no tokens were spent, which is not the same as unknown.
-        if _is_without_model(self.own):
+        if ASKED_MODEL not in self.info and _is_without_model(self.own):
             return Usage(input=0, output=0)
         found = (usage_of(each, self.version, provider=provider, model=self.model) for each in (tokens, own_tokens))
         return next((usage for usage in found if usage is not None), None)

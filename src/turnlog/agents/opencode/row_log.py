@@ -42,6 +42,7 @@ from turnlog.agents.opencode.rows import (
 )
 from turnlog.agents.opencode.snapshot import (
     SESSION_MESSAGE,
+    SESSION_V2,
     ListedMessage,
     MessageCopy,
     MessageRows,
@@ -134,9 +135,10 @@ def _sequence(key: str) -> int:
 
 def _decode_message(line: bytes) -> _LoggedMessage:
     found = decode_line(line)
-    return _LoggedMessage(
-        MessageRows(found.key, found.row, found.parts), found.entry or TimelineEntry(position=0), found.deleted
-    )
+    entry = found.entry or TimelineEntry(position=0)
+    # A message without rows keeps its place, which may have followed from rows around it.
+    place = entry.position if is_session_message(found.row) else None
+    return _LoggedMessage(MessageRows(found.key, found.row, found.parts, place), entry, found.deleted)
 
 
 def _find_copies(
@@ -164,7 +166,14 @@ def _other_lines(snapshot: Snapshot, revert: RevertPoint | None, newest: int, lo
         leaf, position = revert or (None, None)
         restored = revert is None and _was_reverted(log.get((SESSION, "")))
         facts.append(
-            RowVersion(table=SESSION, leaf=leaf, reverted_from=position, restored=restored, row=snapshot.session)
+            RowVersion(
+                table=SESSION,
+                leaf=leaf,
+                reverted_from=position,
+                restored=restored,
+                row=snapshot.session,
+                stored_in=None if snapshot.session_table == SESSION else snapshot.session_table,
+            )
         )
     for table, key, row in snapshot.others:
         if table == PROJECT:
@@ -278,8 +287,11 @@ _KEYS = {
     "project": ("id",),
     "session": ("id",),
     "session_context_epoch": ("session_id",),
+    "session_inbox": ("id",),
     "session_input": ("id",),
     "session_message": ("id",),
+    "session_pending": ("id",),
+    "session_v2": ("id",),
     "todo": ("session_id", "position"),
 }
 """Table -> its primary key."""
@@ -306,7 +318,8 @@ def restore_rows(source: Source, log: Iterable[bytes], to: Path) -> list[Path]:
 def _rows(line: RowVersion) -> Iterator[tuple[str, Row]]:
     """The rows in a line, each with its table."""
     if line.row:
-        yield SESSION_MESSAGE if is_session_message(line.row) else line.table, line.row
+        table = line.stored_in if line.stored_in in _KEYS else line.table
+        yield SESSION_MESSAGE if is_session_message(line.row) else table, line.row
     part_table = "part" if line.table == MESSAGE else line.table
     for row in line.parts:
         yield part_table, row
@@ -316,7 +329,9 @@ def _rows(line: RowVersion) -> Iterator[tuple[str, Row]]:
 
 
 def _write_tables(rows: Iterable[tuple[str, Row]], target: Path) -> None:
-    with closing(sqlite3.connect(target)) as connection, connection, completed(connection, _READ_COLUMNS):
+    rows = list(rows)
+    needed = _READ_COLUMNS | (_NEWER_COLUMNS if any(table == SESSION_V2 for table, _ in rows) else {})
+    with closing(sqlite3.connect(target)) as connection, connection, completed(connection, needed):
         for table, row in rows:
             _ensure_columns(connection, table, row)
             if not _has_row(connection, table, row, target):
@@ -332,6 +347,13 @@ _READ_COLUMNS = {
     "part": {"id", "message_id", "session_id", "data", "time_updated"},
 }
 """What queries name, so a restored database has it also without a row."""
+
+
+_NEWER_COLUMNS = {
+    SESSION_V2: {"id"},
+    SESSION_MESSAGE: {"id", "session_id", "type", "data", "time_created", "time_updated", "seq"},
+}
+"""The same of a session of 2.x."""
 
 
 def _ensure_columns(connection: sqlite3.Connection, table: str, row: Row) -> None:

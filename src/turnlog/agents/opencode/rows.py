@@ -37,7 +37,7 @@ MESSAGE, SESSION, TO_DOS, PROJECT, EVENT = "message", "session", "todo", "projec
 _Number = Annotated[int, msgspec.Meta(ge=-(1 << 60), le=1 << 60)]
 """A position, or the number of a turn or step, which a store keeps in 64 bits; OpenCode's times give smaller ones."""
 
-_LINE_NAMES = {"entry": "place", "reverted_from": "leaf_at", "position": "at"}
+_LINE_NAMES = {"entry": "place", "reverted_from": "leaf_at", "position": "at", "stored_in": "in"}
 
 
 class RowVersion(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename=_LINE_NAMES):
@@ -62,6 +62,8 @@ class RowVersion(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     parts: tuple[Row, ...] = ()
     rows: tuple[Row, ...] = ()
     """Of a list that is one line (`todo`)."""
+    stored_in: str | None = None
+    """The table that has the row, if it is not `table`: a session of 2.x is in another one."""
 
 
 # The row logs of all versions stay readable, so the names in them do not change with those in the code.
@@ -155,13 +157,16 @@ TABLES: dict[str, str] = {
     "todo": "session",
     "event": "event",
     "event_sequence": "nothing",
+    "session_v2": "session",
     "session_message": "message",
     "session_input": "record",
+    "session_inbox": "record",
+    "session_pending": "record",
     "session_context_epoch": "record",
     "session_diff": "record",
 }
 """Table -> outcome of its rows. `part` rows are in the line of their message. `session_message` rows that are messages
-have lines of `message`."""
+have lines of `message`, a row of `session_v2` has one of `session`."""
 
 PARTS: dict[str, str] = {
     "text": "text",
@@ -185,8 +190,25 @@ _NEXT = (
     *("tool.input.started", "tool.input.ended", "tool.called", "tool.success", "tool.failed"),
 )
 
+_NEWER = (
+    *("agent.selected", "model.selected", "input.admitted", "input.promoted", "inbox.enqueued", "inbox.delivered"),
+    *("step.started", "step.streamed", "step.ended", "step.failed", "text.started", "text.delta", "text.ended"),
+    *("reasoning.started", "reasoning.delta", "reasoning.ended", "tool.input.started", "tool.input.delta"),
+    *("tool.input.ended", "tool.called", "tool.progress", "tool.success", "tool.failed", "synthetic"),
+    *("skill.activated", "shell.started", "shell.ended", "message.content.updated"),
+    *("compaction.admitted", "compaction.started", "compaction.delta", "compaction.ended", "compaction.failed"),
+)
+"""What 2.x writes into `session_message` and the tables of what waits, after `session.`."""
+
 EVENTS: dict[str, str] = {
     **{f"session.next.{name}": "row" for name in _NEXT},
+    **{f"session.{name}": "row" for name in _NEWER},
+    "session.renamed": "duplicate",
+    "session.moved": "duplicate",
+    "session.forked": "duplicate",
+    "session.usage.updated": "duplicate",
+    "session.usage.recorded": "duplicate",
+    "session.viewed": "record",
     "session.created": "duplicate",
     "session.updated": "duplicate",
     "session.deleted": "duplicate",
@@ -217,6 +239,11 @@ EVENTS: dict[str, str] = {
 
 _KNOWN_PREFIXES = (
     "session.next.",
+    "session.execution.",
+    "session.inbox.",
+    "session.instructions.",
+    "session.retry.",
+    "session.revert.",
     "permission.",
     "question.",
     "server.",
@@ -322,6 +349,11 @@ def message_position(created: int, message_id: str, *, is_shared: bool = False) 
 def time_position(milliseconds: int) -> int:
     """The first position of a millisecond (Unix time)."""
     return _bounded((milliseconds - _EPOCH) * _COUNTER_SIZE)
+
+
+def time_at(position: int) -> int:
+    """The millisecond (Unix time) of a position."""
+    return position // _COUNTER_SIZE + _EPOCH
 
 
 def part_position(message_position: int, message_id: str, part_id: str, number: int) -> int:

@@ -14,12 +14,14 @@ from turnlog.agents.decoding import list_of, object_of, text_of
 from turnlog.agents.handoffs import MARK, carried_origin, read_mark
 from turnlog.agents.opencode import NAME
 from turnlog.agents.opencode.rows import (
+    SESSION,
     Row,
     TimelineEntry,
     bytes_of,
     document_of,
     message_position,
     own_id,
+    time_at,
     time_of,
     time_position,
     to_datetime,
@@ -55,6 +57,8 @@ class Snapshot(msgspec.Struct, kw_only=True):
     """All rows of a session."""
 
     session: Row | None = None
+    session_table: str = SESSION
+    """The table that has the session's row."""
     info: Row = {}
     """The session's JSON, as OpenCode's files and exports have it."""
     messages: list[MessageRows] = []
@@ -73,6 +77,8 @@ class MessageRows(NamedTuple):
     key: str
     row: Row
     parts: tuple[Row, ...] = ()
+    position: int | None = None
+    """Its position, if rows around it decide that: those of 2.x are numbered."""
 
 
 class ListedMessage(NamedTuple):
@@ -82,6 +88,8 @@ class ListedMessage(NamedTuple):
     info: Row
     parts: Sequence[Row]
     deleted: bool = False
+    position: int | None = None
+    """See `MessageRows`."""
 
     @property
     def created(self) -> int:
@@ -91,12 +99,19 @@ class ListedMessage(NamedTuple):
     @property
     def entered(self) -> int:
         """When it came into the conversation (Unix milliseconds): a prompt may have to wait for a step to end."""
+        if self.position is not None:
+            return time_at(self.position)
         return max(self.created, time_of(self.info, "entered"))
 
     @property
-    def order(self) -> tuple[int, str]:
+    def order(self) -> tuple[int, int, str]:
         """OpenCode's own order of messages."""
-        return self.entered, self.key
+        return self.entered, self.position or 0, self.key
+
+    def place(self, *, is_shared: bool = False) -> int:
+        """Its position in the session; `is_shared`: see `rows.own_id`."""
+        found = self.position
+        return message_position(self.entered, self.key, is_shared=is_shared) if found is None else found
 
 
 class MessageCopy(NamedTuple):
@@ -112,7 +127,7 @@ def list_message(message: MessageRows, *, deleted: bool = False) -> ListedMessag
         info, parts = documents_of(message.row, message.parts)
     except (ValueError, RecursionError):
         info, parts = _document(message.row), [_document(part) for part in message.parts]
-    return ListedMessage(message.key, info, parts, deleted)
+    return ListedMessage(message.key, info, parts, deleted, message.position)
 
 
 def _document(row: Row) -> Row:
@@ -179,7 +194,7 @@ def build_timeline(
             steps[own_turn] = step + count - 1
         copy = copies.get(message.key)
         entry = TimelineEntry(
-            position=message_position(message.entered, message.key, is_shared=message.key in shared),
+            position=message.place(is_shared=message.key in shared),
             turn=own_turn or None,
             step=step,
             parent=parent,
@@ -234,7 +249,7 @@ def _compaction(message: ListedMessage, before: Sequence[ListedMessage], ids: Ma
     if info.get("compacted") is True:
         # A row of `session_message` holds request and summary of a compaction at once.
         automatic = message.parts[0].get("auto") is True
-        return {"compacts": message_position(message.entered, message.key), "automatic": automatic}
+        return {"compacts": message.place(), "automatic": automatic}
     # `summary: true` is set when the compaction begins. Without `finish` it was stopped, and replaced nothing.
     if info.get("summary") is not True or not info.get("finish") or info.get("error"):
         return {}
@@ -298,11 +313,17 @@ def find_revert_point(revert: object, timeline: Sequence[tuple[ListedMessage, Ti
 
 
 SESSION_MESSAGE = "session_message"
+SESSION_V2 = "session_v2"
+"""The table of sessions since 2.0."""
 
 _CONVERTED = frozenset(
     {"content", "model", "text", "files", "agents", "command", "output", "recent", "reason", "summary"}
 )
 """Fields that are converted to parts or to other fields of the message."""
+
+
+ASKED_MODEL = "asked_model"
+"""In the JSON of an answer: a model was asked. Rows of `message` say so with a part, `session_message` has none."""
 
 
 def is_message(row: Row) -> bool:
@@ -350,27 +371,48 @@ def _read_injected(data: Row) -> tuple[Row, list[Row]]:
 
 def _read_shell(data: Row) -> tuple[Row, list[Row]]:
     """Read a command that the user ran. `message` rows have a prompt for it, and an answer with the call."""
-    shown = f"{data.get('command') or ''}\n{data.get('output') or ''}".rstrip("\n")
+    # 2.x has an object with the first page of the output.
+    output = object_of(data.get("output")).get("output") or text_of(data.get("output")) or ""
+    shown = f"{data.get('command') or ''}\n{output}".rstrip("\n")
     texts = [SHELL_NOTE, shown]
     return _info("user", data), [{"type": "text", "text": text, "synthetic": True} for text in texts]
 
 
 def _read_compaction(data: Row) -> tuple[Row, list[Row]]:
-    """Read a compaction: its summary, and a text with the newest messages. From here on the model sees only these."""
+    """Read a compaction: its summary, and a text with the newest messages. From here on the model sees only these.
+
+    One that still runs or has failed has replaced nothing. A failed one has tokens, too.
+    """
     request: Row = {"type": "compaction", "auto": data.get("reason") == "auto"}
     texts = [text for text in (data.get("summary"), data.get("recent")) if text]
-    return _info("user", data, compacted=True), [request, *({"type": "text", "text": text} for text in texts)]
+    info = _info("user", data)
+    if data.get("status") in (None, "completed"):
+        info["compacted"] = True
+    info |= _model_of(data) | _error_of(data)
+    return info, [request, *({"type": "text", "text": text} for text in texts)]
 
 
 def _read_assistant(data: Row) -> tuple[Row, list[Row]]:
+    info = _info("assistant", data) | {"modelID": None, "providerID": None, ASKED_MODEL: True}
+    info |= _model_of(data) | _error_of(data)
+    provider = text_of(info["providerID"]) or "provider"
+    return info, [_part(object_of(part), provider) for part in list_of(data.get("content"))]
+
+
+def _model_of(data: Row) -> Row:
+    """The model that a row names, as rows of `message` name it."""
     model = object_of(data.get("model"))
+    named: Row = {"modelID": model.get("id"), "providerID": model.get("providerID")} if model else {}
+    return named | ({"variant": model["variant"]} if model.get("variant") not in (None, "default") else {})
+
+
+def _error_of(data: Row) -> Row:
+    """The error in a row, as rows of `message` have it."""
     error = object_of(data.get("error"))
-    info = _info("assistant", data, modelID=model.get("id"), providerID=model.get("providerID"))
-    if model.get("variant") not in (None, "default"):
-        info["variant"] = model["variant"]
-    if error:
-        info["error"] = {"name": error.get("type"), "data": {"message": error.get("message")}}
-    return info, [_part(object_of(part)) for part in list_of(data.get("content"))]
+    if not error:
+        return {}
+    facts = {"message": error.get("message"), "statusCode": error.get("status")}
+    return {"error": {"name": error.get("type"), "data": facts}}
 
 
 _READERS: dict[str, Callable[[Row], tuple[Row, list[Row]]]] = {
@@ -378,17 +420,36 @@ _READERS: dict[str, Callable[[Row], tuple[Row, list[Row]]]] = {
     "assistant": _read_assistant,
     "synthetic": _read_injected,
     "system": _read_injected,
+    "skill": _read_injected,
     "shell": _read_shell,
     "compaction": _read_compaction,
 }
 
 
-def _part(part: Row) -> Row:
+def _part(part: Row, provider: str) -> Row:
     if part.get("type") == "tool":
-        return _call(part)
+        return _call(part, provider)
+    native = _native(part, provider, "native", "state")
     if part.get("type") == "reasoning":
-        return {**part, "metadata": part.get("providerMetadata"), "time": _span(part, "created")}
+        found = part.get("providerMetadata") or native or None
+        return {**_without_native(part), "metadata": found, "time": _span(part, "created")}
+    if part.get("type") == "text" and native:
+        return {**_without_native(part), "metadata": native}
     return part
+
+
+def _without_native(part: Row) -> Row:
+    return {name: value for name, value in part.items() if name not in ("native", "state")}
+
+
+def _native(part: Row, provider: str, *names: str) -> Row:
+    """What a provider needs back, by the name of the provider, as the metadata of a part has it.
+
+    2.x stores it as the provider sent it, or already by the provider's name. The field had other names before.
+    """
+    found = next((facts for facts in (object_of(part.get(name)) for name in names) if facts), Row())
+    is_named = any(isinstance(value, dict) for value in found.values())
+    return found if is_named or not found else {provider: found}
 
 
 def _span(part: Row, start: str) -> Row:
@@ -401,17 +462,20 @@ def _span(part: Row, start: str) -> Row:
     }
 
 
-def _call(part: Row) -> Row:
+def _call(part: Row, named: str) -> Row:
     provider, state = object_of(part.get("provider")), object_of(part.get("state"))
     metadata = {**object_of(provider.get("metadata")), **object_of(provider.get("resultMetadata"))}
-    is_pending = state.get("status") == "pending"
-    call_input: Row = {"raw": state.get("input")} if is_pending else {"input": state.get("input")}
+    metadata |= _native(part, named, "native", "providerState") | _native(part, named, "providerResultState")
+    executed = provider.get("executed") if part.get("executed") is None else part["executed"]
+    # 2.x calls the state of a call whose arguments still come `streaming`.
+    status = "pending" if state.get("status") == "streaming" else state.get("status")
+    call_input: Row = {"raw": state.get("input")} if status == "pending" else {"input": state.get("input")}
     return {
         "type": "tool",
         "callID": part.get("id"),
         "tool": part.get("name"),
-        "metadata": {"providerExecuted": provider.get("executed"), **metadata},
-        "state": {"status": state.get("status"), **call_input, **_result(state), "time": _span(part, "ran")},
+        "metadata": {"providerExecuted": executed, **metadata},
+        "state": {"status": status, **call_input, **_result(state), "time": _span(part, "ran")},
     }
 
 
@@ -420,21 +484,27 @@ def _result(state: Row) -> Row:
     content = [object_of(item) for item in list_of(state.get("content"))]
     texts = [item["text"] for item in content if isinstance(item.get("text"), str)]
     files = [*(item for item in content if "uri" in item), *map(object_of, list_of(state.get("attachments")))]
-    paths, facts = list_of(state.get("outputPaths")), object_of(state.get("structured"))
-    if not content and facts and state.get("status") == "completed":
+    paths = list_of(state.get("outputPaths"))
+    facts = object_of(state.get("structured")) or object_of(state.get("metadata"))
+    if not content and "structured" in state and facts and state.get("status") == "completed":
         texts = [bytes(to_json(facts)).decode()]
+    error = object_of(state.get("error"))
+    kind = {"errorType": error["type"]} if text_of(error.get("type")) else {}
     return {
         "output": "\n".join(texts) if texts else None,
-        "error": text_of(object_of(state.get("error")).get("message")),
+        "error": text_of(error.get("message")),
+        **kind,
         "attachments": [_file(file) for file in files],
         "metadata": facts | ({"outputPath": paths[0]} if paths else {}),
     }
 
 
 def _file(file: Row) -> Row:
+    source, data = object_of(file.get("source")), text_of(file.get("data"))
+    inline = None if data is None else f"data:{file.get('mime') or ''};base64,{data}"
     return {
         "type": "file",
-        "url": file.get("uri"),
+        "url": inline or file.get("uri") or source.get("uri"),
         "mime": file.get("mime"),
         "filename": file.get("name"),
         "source": file.get("source"),
@@ -445,7 +515,7 @@ def _file(file: Row) -> Row:
 
 
 def session_info(row: Row) -> Row:
-    """The JSON of a session, as files and exports have it, from a row of the table `session`."""
+    """The JSON of a session, as files and exports have it, from a row of the table `session` or `session_v2`."""
     info: Row = {name: row[column] for column, name in _SESSION_COLUMNS.items() if row.get(column) is not None}
     info["time"] = {name: row[column] for column, name in _SESSION_TIMES.items() if row.get(column) is not None}
     for column in _SESSION_JSON:
@@ -465,6 +535,8 @@ _SESSION_COLUMNS = {
     "project_id": "projectID",
     "workspace_id": "workspaceID",
     "parent_id": "parentID",
+    "fork_session_id": "forkSessionID",
+    "idle_outcome": "idleOutcome",
     "directory": "directory",
     "path": "path",
     "title": "title",
@@ -480,7 +552,7 @@ _SESSION_TIMES = {
     "time_archived": "archived",
 }
 
-_SESSION_JSON = ("revert", "permission", "model", "metadata")
+_SESSION_JSON = ("revert", "permission", "model", "metadata", "fork_boundary")
 
 _SUMMARY = ("additions", "deletions", "files")
 

@@ -26,6 +26,7 @@ from turnlog.agents.opencode.database import (
     list_sessions,
     open_database,
     select,
+    session_tables,
     tables_of,
 )
 from turnlog.agents.opencode.printed import detect_stream, is_export
@@ -232,11 +233,13 @@ def writer_of(connection: sqlite3.Connection, path: Path) -> str:
 def _detect_database(path: Path, program: Program) -> Detection:
     try:
         with open_database(path) as connection:
-            if not {"session", "message", "part"} <= tables_of(connection):
+            tables = session_tables(tables_of(connection))
+            if not tables:
                 return Detection(reason="a database without its tables")
             if writer_of(connection, path) != program.agent:
                 return Detection(reason="a database of another program")
-            row = next(select(connection, "SELECT version FROM session ORDER BY time_updated DESC LIMIT 1"), None)
+            newest = (f"SELECT version FROM {table} ORDER BY time_updated DESC LIMIT 1" for table in tables)
+            row = next((row for statement in newest for row in select(connection, statement)), None)
         sources = tuple(sessions_in(path, path.parent, program))
     except (OSError, SourceError) as error:
         return Detection(reason=str(error))

@@ -38,6 +38,7 @@ TOOL_KINDS: dict[str, ToolKind] = {
     "bash": ToolKind.EXECUTE,
     "codesearch": ToolKind.SEARCH,
     "edit": ToolKind.EDIT,
+    "execute": ToolKind.EXECUTE,
     "glob": ToolKind.SEARCH,
     "grep": ToolKind.SEARCH,
     "list": ToolKind.SEARCH,
@@ -50,6 +51,7 @@ TOOL_KINDS: dict[str, ToolKind] = {
     "read": ToolKind.READ,
     "shell": ToolKind.EXECUTE,
     "skill": ToolKind.READ,
+    "subagent": ToolKind.SUBAGENT,
     "task": ToolKind.SUBAGENT,
     "todoread": ToolKind.THINK,
     "todowrite": ToolKind.THINK,
@@ -85,7 +87,7 @@ _FINAL_STATUSES = ("completed", "error")
 _FIELDS = frozenset({"id", "sessionID", "messageID", "type", "callID", "tool", "state", "metadata", MARK})
 
 _STATE_FIELDS = frozenset(
-    {"status", "input", "raw", "output", "title", "metadata", "time", "error", "attachments"},
+    {"status", "input", "raw", "output", "title", "metadata", "time", "error", "errorType", "attachments"},
 )
 
 
@@ -186,6 +188,13 @@ _ABORTED_ERRORS = (
     "aborted",
 )
 
+_STATUS_OF_ERROR: dict[str, ResultStatus] = {
+    "permission.rejected": "denied",
+    "tool.interrupted": "aborted",
+    "aborted": "aborted",
+}
+"""The type of an error, which 2.x has, -> the status of its result. Of any other type its text decides."""
+
 _STOPPED_OUTPUT = re.compile(
     r"<(?:bash|shell)_metadata>[^<]*\bUser aborted the command\b[^<]*</(?:bash|shell)_metadata>\s*\Z"
 )
@@ -214,7 +223,7 @@ def _result(call_id: str, name: str, state: Row, facts: Row, time: Row, *, is_ov
     compacted = time.get("compacted")
     return ToolResult(
         id=f"{call_id}:{status if status in _FINAL_STATUSES else 'aborted'}",
-        status="aborted" if error is None and _is_stopped_by_user(text, exit_code) else _status(status, error),
+        status="aborted" if error is None and _is_stopped_by_user(text, exit_code) else _status(state, error),
         content=_content(call_id, text, state.get("attachments")),
         structured=json_of(facts) if facts else UNSET,
         error_text=error,
@@ -230,9 +239,13 @@ def _result_facts(state: Row, compacted: object) -> dict[str, Any]:
     return {**({"compacted": compacted} if compacted else {}), **other_fields(state, _STATE_FIELDS)}
 
 
-def _status(status: object, error: str | None) -> ResultStatus:
+def _status(state: Row, error: str | None) -> ResultStatus:
+    status = state.get("status")
     if status not in _FINAL_STATUSES:
         return "aborted"
+    named = _STATUS_OF_ERROR.get(str(state.get("errorType"))) if status == "error" else None
+    if named is not None:
+        return named
     message = (error or "").lower()
     if status == "error" and any(phrase in message for phrase in _DENIED_ERRORS):
         return "denied"

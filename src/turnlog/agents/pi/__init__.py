@@ -48,6 +48,8 @@ def _command(program: str, *packages: str) -> CommandForm:
     return CommandForm(
         program=program,
         packages=packages,
+        # The time behind an id that is not unique is turnlog's.
+        branch=r"@\d{4}-\d\d-\d\dT[\dT-]+Z",
         resume=("--session",),
         prompted=("-p", "--session", SESSION),
         model=words("--model"),
@@ -67,7 +69,7 @@ class Pi(Agent):
     name = NAME
     display_name = "pi"
     colour = Colour(light="#3b8185", dark="#6ac9ce")
-    parser_version = 2
+    parser_version = 3
     homes = BUILT_IN[NAME].homes
     log_folders = ("sessions",)
     command = _command("pi", "@earendil-works/pi-coding-agent", "@mariozechner/pi-coding-agent")

@@ -30,14 +30,15 @@ from turnlog.agents.decoding import (
 from turnlog.agents.handoffs import Carried, read_mark
 from turnlog.agents.open_calls import OpenCall, abort_calls, message_of, open_call
 from turnlog.agents.pi.contents import time_of
-from turnlog.agents.pi.records import PiRecord
-from turnlog.agents.pi.sources import external_id, session_id
+from turnlog.agents.pi.records import PiMessage, PiRecord
+from turnlog.agents.pi.sources import external_id, has_time, session_id
 from turnlog.model import (
     Fate,
     HistoryEvent,
     InterruptEvent,
     Message,
     Origin,
+    Part,
     RecordEvent,
     RelationshipKind,
     RewindEvent,
@@ -154,6 +155,14 @@ class PiContext(LogContext):
             self.session.titled_at = self.at
             self.state.is_titled = True
 
+    def prompt_parts(self, parts: tuple[Part, ...]) -> tuple[tuple[Part, ...], bool]:
+        """The parts of a prompt, with what the program added to it apart, and whether somebody wrote any of it."""
+        return parts, True
+
+    def is_own_answer(self, message: PiMessage) -> bool:
+        """Whether the program itself wrote an answer."""
+        return False
+
     def add_cost(self, amount: float | None) -> None:
         """Add the cost of a call to the session's total, as the program adds it up: copied records cost nothing."""
         if amount and not self.is_copy:
@@ -209,6 +218,9 @@ class PiContext(LogContext):
         if at is None:
             return f"{self.external_id}@{self.position}"
         name = record.id
+        if has_time(self.external_id):
+            # Programs that do not name sessions apart may number their records, too.
+            name = f"{name}-{sha256(bytes(record.message) if isinstance(record.message, Raw) else b'').hexdigest()[:8]}"
         if self.is_first_version:
             # A fork of version 1 copies the content and the time of a record, and nothing else that could identify it.
             contents = [bytes(each) for each in (record.message, record.content) if isinstance(each, Raw)]

@@ -128,8 +128,10 @@ def _read_user(context: PiContext, message: PiMessage) -> None:
         origin = Origin.HARNESS
     if context.carried is not None:
         origin = carried_origin(context.carried, TURN_ORIGINS)
+    parts, is_typed = context.prompt_parts(parts_of(message.content, context.identity))
+    if not is_typed and context.carried is None:
+        origin = Origin.HARNESS
     context.begin_turn(origin)
-    parts = parts_of(message.content, context.identity)
     if origin in TURN_ORIGINS:
         context.set_title(text_of(parts))
     _add(
@@ -147,6 +149,9 @@ def _read_user(context: PiContext, message: PiMessage) -> None:
 
 def _read_assistant(context: PiContext, message: PiMessage) -> None:
     """Read an answer: one step, with its parts in order, usage, cost and stop reason."""
+    if context.is_own_answer(message):
+        _read_own_answer(context, message)
+        return
     answerer = Answerer(message.provider, message.responseModel or message.model, message.api)
     began = time_of(message.timestamp)
     parts = parts_of(message.content, context.identity, answerer, context.at)
@@ -182,6 +187,22 @@ def _read_assistant(context: PiContext, message: PiMessage) -> None:
             context.note_call(part, context.identity)
     if message.stopReason == "aborted":
         context.add_interrupt("answer")
+
+
+def _read_own_answer(context: PiContext, message: PiMessage) -> None:
+    """Read what the program itself wrote as an answer: no model was called."""
+    facts = _facts(context, message, written_as=message.model, provider=message.provider, api=message.api)
+    _add(
+        context,
+        Message(
+            id=context.identity,
+            role="assistant",
+            parts=parts_of(message.content, context.identity),
+            origin=Origin.HARNESS,
+            created_at=context.at,
+            metadata=facts,
+        ),
+    )
 
 
 def _status_in(error: str) -> int | None:

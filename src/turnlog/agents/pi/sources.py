@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
 from typing import Final, NamedTuple
 
 import msgspec
+from msgspec import Raw
 
 from turnlog.agents.base import Detection, Source, SourceKind
 from turnlog.agents.changes import Changes
@@ -29,7 +30,9 @@ _UUID: Final = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _HEADER_SIZE: Final = 1 << 16
 """Bytes at the beginning of a log that hold its header."""
 
-_FILE = re.compile(rf"(?:\d{{4}}-\d\d-\d\dT\d\d-\d\d-\d\d-\d+Z_(?P<id>[^/]+)|(?P<only>{_UUID}))")
+_TIME: Final = r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-\d+Z"
+
+_FILE = re.compile(rf"(?:(?P<time>{_TIME})_(?P<id>[^/]+)|(?P<only>{_UUID}))")
 """The stem of a log's name: the time of its first record, and the session's id; of prime-agent's only the id."""
 
 
@@ -38,17 +41,68 @@ def session_id(agent: str, external: str) -> str:
     return f"{agent}:{external.replace('/', '_')}"
 
 
-def external_id(path: PurePath) -> str:
-    """The session's id in the name of its log; the whole stem if somebody else named the file."""
+_RANDOM = re.compile(rf"{_UUID}|(?=[^/]*\d)[0-9A-Za-z_-]{{16,}}")
+"""An id that a program made at random."""
+
+_FEWEST_LETTERS: Final = 5
+"""How many different letters such an id has at least; one with fewer was typed."""
+
+_WITH_TIME = re.compile(rf"[^/]+@{_TIME}")
+
+
+def is_unique(external: str) -> bool:
+    """Whether an id means one session. Some programs name each first session `local` or `1`, in every home."""
+    return _RANDOM.fullmatch(external) is not None and len(set(external)) >= _FEWEST_LETTERS
+
+
+def has_time(external: str) -> bool:
+    """Whether the id of a session in the model has the time of its beginning, because its own id is not unique."""
+    return _WITH_TIME.fullmatch(external) is not None
+
+
+def external_id(path: PurePath, began: str | None = None) -> str:
+    """The session's id in the name of its log; the whole stem if somebody else named the file.
+
+    One that is not unique gets the time at which the session began, as the names of logs have it: a copy of the log
+    has the same.
+
+    Args:
+        path: The log, which need not be there.
+        began: The time in its header, as far as it is known; otherwise the one in its name counts.
+    """
     stem = path.name.partition(_SUFFIX)[0]
     named = _FILE.fullmatch(stem)
-    return named["id"] or named["only"] if named else stem or "session"
+    name, time = (named["id"] or named["only"], named["time"]) if named else (stem or "session", None)
+    return name if is_unique(name) else with_time(name, began, time)
+
+
+def with_time(name: str, began: str | None, otherwise: str | None = None) -> str:
+    """An id with the time at which its session began; without a time as it is."""
+    written = re.sub(r"[:.]", "-", began or "")
+    time = written if re.fullmatch(_TIME, written) else otherwise
+    return f"{name}@{time}" if time else name
+
+
+def _log_id(path: Path) -> str:
+    """The id of a log that is there, which is opened only if its name is not unique."""
+    named = external_id(path)
+    return named if is_unique(named) else external_id(path, _time_in(path))
+
+
+def _time_in(path: Path) -> str | None:
+    """The time in the header of a log; None if it cannot be read."""
+    try:
+        with open_file(path) as file:
+            header = _header(_first_records(file.read(_HEADER_SIZE)))
+    except OSError:
+        return None
+    return None if header is None else header.timestamp
 
 
 def named_session(path: str) -> str | None:
     """The session that the path of a log names, on any system; None if pi did not name the file."""
-    named = _FILE.fullmatch(PureWindowsPath(path).name.partition(_SUFFIX)[0])
-    return None if named is None else named["id"] or named["only"]
+    name = PureWindowsPath(path)
+    return None if _FILE.fullmatch(name.name.partition(_SUFFIX)[0]) is None else external_id(name)
 
 
 def find_sources(agent: str, root: Path, *, is_own: bool) -> Iterator[Source]:
@@ -60,10 +114,50 @@ def find_sources(agent: str, root: Path, *, is_own: bool) -> Iterator[Source]:
         is_own: `root` is a place of the program's, and not just any folder.
     """
     if holds_folder(root, SESSIONS):
-        yield from _logs_in(agent, root, os.fspath(root / SESSIONS), lambda _: True)
+        yield from _told_apart(_logs_in(agent, root, os.fspath(root / SESSIONS), lambda _: True))
     else:
         # A variable may name the folder of sessions itself. Any folder could be given, so names must be pi's.
-        yield from _logs_in(agent, root, os.fspath(root), _is_named if is_own else _is_log)
+        yield from _told_apart(_logs_in(agent, root, os.fspath(root), _is_named if is_own else _is_log))
+
+
+class _Beginning(NamedTuple):
+    """How a log begins."""
+
+    time: str
+    """The time in its header; empty without one."""
+    message: bytes
+    """Its first message."""
+
+
+def _told_apart(found: Iterable[Source]) -> Iterator[Source]:
+    """The sources, with another session for each log that has the id of an earlier one and another conversation.
+
+    A copy of a log begins with the same message. Only logs of one id are opened.
+    """
+    by_session: dict[str | None, list[Source]] = {}
+    for source in found:
+        by_session.setdefault(source.session_id, []).append(source)
+    for sources in by_session.values():
+        if len(sources) == 1 or sources[0].kind is not SourceKind.SESSION:
+            yield from sources
+            continue
+        begun = sorted(((_beginning(Path(source.path)), source) for source in sources), key=lambda pair: pair[0])
+        first = next((beginning for beginning, _ in begun if beginning.message), None)
+        for beginning, source in begun:
+            is_same = first is None or not beginning.message or beginning.message == first.message
+            name = with_time(source.session_id or "", beginning.time)
+            yield source if is_same else msgspec.structs.replace(source, session_id=name)
+
+
+def _beginning(path: Path) -> _Beginning:
+    try:
+        with open_file(path) as file:
+            records = _first_records(file.read(_HEADER_SIZE))
+    except OSError:
+        return _Beginning("", b"")
+    header = _header(records)
+    messages = (bytes(record.message) for record in records if isinstance(record.message, Raw))
+    return _Beginning((header.timestamp if header else None) or "", next(messages, b""))
 
 
 def _is_named(path: str) -> bool:
@@ -116,8 +210,8 @@ def subagent_place(path: PurePath) -> SubagentPlace | None:
     names: list[str] = []
     for folder in path.parents:
         names.append(folder.name)
-        main = named_session(folder.name)
-        if main is not None:
+        if named_session(folder.name) is not None:
+            main = _log_id(Path(f"{folder}{_SUFFIX}"))
             above = ".".join((main, *reversed(names[:-1])))
             return SubagentPlace(above, f"{above}.{path.name.partition(_SUFFIX)[0]}")
     return None
@@ -131,7 +225,7 @@ def log_source(agent: str, root: Path, path: Path) -> Source:
         path=os.fspath(path),
         root=os.fspath(root),
         kind=SourceKind.SESSION if place is None else SourceKind.SUBAGENT,
-        session_id=session_id(agent, external_id(path) if place is None else place.external),
+        session_id=session_id(agent, _log_id(path) if place is None else place.external),
         project=folder_below(os.fspath(path), root, SESSIONS),
     )
 
@@ -158,7 +252,8 @@ def detect_log(agent: str, path: Path, head: bytes) -> Detection:
     found = log_source(agent, _root_of(path), path.absolute())
     if header.id is not None and found.project is None and named_session(path.name) is None:
         # An imported file has another name than its log had: only its header names the session.
-        found = msgspec.structs.replace(found, session_id=session_id(agent, header.id))
+        name = header.id if is_unique(header.id) else with_time(header.id, header.timestamp)
+        found = msgspec.structs.replace(found, session_id=session_id(agent, name))
     return Detection(agent=agent, version=str(header.version or 1), source=found)
 
 

@@ -227,7 +227,7 @@ def first_call(connection: sqlite3.Connection, quarter_hour: int, agent: str | N
         "SELECT min(m.created_at) FROM memberships h JOIN messages m ON m.key = h.message_key"
         " WHERE h.session_key IN (SELECT u.session_key FROM usage u JOIN sessions s ON s.key = u.session_key"
         " WHERE u.quarter_hour = ? AND s.agent = ?) AND m.billed_key = h.session_key AND m.role = 'assistant'"
-        " AND m.stop_reason IS NOT 'error' AND m.created_at >= ? AND m.created_at < ?",
+        " AND (m.stop_reason IS NOT 'error' OR m.exactness IS NOT NULL) AND m.created_at >= ? AND m.created_at < ?",
         (quarter_hour, agent, begin, begin + _QUARTER_HOUR_MILLISECONDS),
     ).fetchone()
     # The total of a session that has no calls is no message.
