@@ -53,6 +53,13 @@ from turnlog.store.reconcile.merge import (
     parents_of,
     place_messages,
 )
+from turnlog.store.reconcile.responses import (
+    changes_with_names,
+    is_named_by_provider,
+    is_same_response,
+    response_name,
+    with_names,
+)
 
 
 class LinkMerger:
@@ -159,6 +166,8 @@ class SourceMerger:
         self.spills: dict[tuple[str, str], str] = {}
         """Session id and name -> path of the file that holds the whole output."""
         self._messages: dict[str, Message] = {}
+        self._names: dict[tuple[str, str], str] = {}
+        """Session id and message id -> what a message is called whose id another response has."""
         self._places: dict[str, dict[str, _Place]] = defaultdict(dict)
         self._calls: dict[tuple[str, str], str] = {}
         self._orphans: dict[str, dict[str, tuple[ResultChange, str]]] = defaultdict(dict)
@@ -168,6 +177,7 @@ class SourceMerger:
     def add(self, source: Source, changes: Changes) -> dict[str, str]:
         """Merge in what one feed found; return the ids of messages that it changed, each with its session."""
         changed: dict[str, str] = {}
+        changes = self._with_names(source, changes)
         for change in changes.sessions.values():
             known = self.sessions.get(change.session_id)
             self.sessions[change.session_id] = change if known is None else merge_session_changes(known, change)
@@ -193,6 +203,36 @@ class SourceMerger:
         self.spills.update({(spill.session_id, spill.name): source.path for spill in changes.spills})
         self.diagnostics += [(source, found) for found in changes.diagnostics]
         return changed
+
+    def _with_names(self, source: Source, changes: Changes) -> Changes:
+        """The changes of a feed with messages under their names: see `store.writing.response_names`."""
+        for change in changes.messages:
+            place = (change.placement.session_id, change.message.id)
+            if place not in self._names and is_named_by_provider(change.message):
+                name = self._name_of(source, change)
+                if name != change.message.id:
+                    self._names[place] = name
+        if not self._names:
+            return changes
+        messages = [with_names(change, self._names) for change in changes.messages]
+        return msgspec.structs.replace(changes_with_names(changes, self._names), messages=messages)
+
+    def _name_of(self, source: Source, change: MessageChange) -> str:
+        message, placement = change.message, change.placement
+        known = self._places.get(placement.session_id, {}).get(message.id)
+        if known is not None and known.source == source.path and known.placement.position == placement.position:
+            return message.id
+        name = response_name(message, placement)
+        names = [
+            each for each in dict.fromkeys((message.id, message.response_id or "", name)) if each in self._messages
+        ]
+        same = next((each for each in names if self._is_same(each, change)), None)
+        return same or (name if message.id in names else message.id)
+
+    def _is_same(self, message_id: str, change: MessageChange) -> bool:
+        held = [places[message_id] for places in self._places.values() if message_id in places]
+        records = {record for place in held for record in place.placement.record_ids}
+        return is_same_response(self._messages[message_id], records, change.message, change.placement.record_ids)
 
     def messages(self, session_id: str, message_ids: Iterable[str]) -> Iterator[Message]:
         """Messages as far as they are known, with the places of their results and the subagents of their calls."""

@@ -96,6 +96,17 @@ class ClaudePendingMessage(msgspec.Struct, array_like=True):
     """It is known by copies in another session's log, which may leave out blocks."""
     follows: int | None = None
     """Checksum of what its parent says, if that is a prompt or context."""
+    session: str | None = None
+    """Session id of another session in the file that has it; None for the file's own session."""
+    response_id: str | None = None
+    """Its `message.id`, where that is not its id, because an earlier response has it."""
+    request_id: str | None = None
+    input: int = 0
+    """Input tokens, those from the cache and into it included; 0 if unknown."""
+    is_final: bool = False
+    """The count is that of a record with a stop reason."""
+    last_at: datetime | None = None
+    """Time of its newest record."""
 
 
 class ClaudePendingCall(msgspec.Struct, array_like=True):
@@ -199,6 +210,8 @@ class ClaudeState(msgspec.Struct):
     sidechains: dict[str, str] = {}
     """Record id -> the session id of the inline sidechain it belongs to."""
     messages: dict[str, ClaudePendingMessage] = {}
+    responses: dict[str, str] = {}
+    """A `message.id` that several responses have -> the id of the newest message with it."""
     calls: dict[str, ClaudePendingCall] = {}
     tasks: dict[str, str] = {}
     """Id of a background task -> the call that started it."""
@@ -238,6 +251,11 @@ class ClaudeState(msgspec.Struct):
     def remember_message(self, message_id: str, message: ClaudePendingMessage) -> str | None:
         """Keep a message that may continue; return the id of the one that was dropped for it."""
         return keep_newest(self.messages, message_id, message, _MOST_MESSAGES)
+
+    def remember_response(self, response_id: str, message_id: str) -> None:
+        """Keep that a further response has a `message.id`."""
+        self.responses.pop(response_id, None)
+        keep_newest(self.responses, response_id, message_id, _MOST_CALLS)
 
     def remember_call(self, call_id: str, call: ClaudePendingCall) -> None:
         """Keep a call until its final result is read."""
@@ -413,7 +431,7 @@ class ClaudeMessageDraft:
             completed_at=self.completed_at,
             model=self.model,
             requested_model=self.requested_model,
-            response_id=None if self.synthetic else self.id,
+            response_id=None if self.synthetic else self.pending.response_id or self.id,
             request_id=self.request_id,
             stop_reason=self._stop_reason(),
             raw_stop_reason=self.raw_stop_reason,

@@ -112,13 +112,15 @@ def _read_interrupt(
 
 def add_interrupt(context: ClaudeContext, record: ClaudeRecord, session: SessionContext, during: str) -> None:
     """Add the interrupt for an Esc of the user, which the log has in the place of a prompt."""
-    settle_rejections(context, record.interrupted_message_id)
+    stopped = record.interrupted_message_id
+    stopped = context.state.responses.get(stopped or "", stopped)
+    settle_rejections(context, stopped)
     event = InterruptEvent(
         id=record.uuid or context.position_id(),
         position=context.position,
         created_at=record.timestamp,
         during="tool" if during == "tool" else "answer",
-        message_id=record.interrupted_message_id or session.state.anchor,
+        message_id=stopped or session.state.anchor,
     )
     context.add_event(event, record, session)
 

@@ -195,6 +195,13 @@ class MessageUpdates:
         """Give a message this model, of which its own records say nothing."""
         self._update_message(key, session_id, lambda known: msgspec.structs.replace(known, model=known.model or model))
 
+    def load(self, key: int) -> Message:
+        """The stored message with this key."""
+        return bodies.resolve(bodies.decode(self._whole(key)), BlobLoader(self._connection))
+
+    def _whole(self, key: int) -> bytes:
+        return self._texts.whole(self._read.of(key))
+
     def call_ids(self, key: int) -> list[str]:
         """The ids of the calls in a message."""
         rows = self._connection.execute(

@@ -1,0 +1,144 @@
+"""Whether two messages of one id are one response of a model, and another name for a message that is another one.
+
+Most agents call an answer by the id that the provider gave to the response. Proxies may give one id to all responses.
+A session that was copied has the same records, or the same texts. These are pure functions, which the store's writers
+and `turnlog.logs` share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, cast
+
+import msgspec
+
+from turnlog.agents.changes import Changes, EventChange, Link, MessageChange, Placement, ResultChange
+from turnlog.model import HistoryEvent, Message, ReasoningPart, TextPart, ToolCallPart
+
+Names = Mapping[tuple[str, str], str]
+"""Session id and message id -> what the message is called instead."""
+
+
+def is_named_by_provider(message: Message) -> bool:
+    """Whether a message has the id that a provider gave to the response, or a name made of it."""
+    response = message.response_id
+    return message.role == "assistant" and response is not None and message.id.partition("~")[0] == response
+
+
+def response_name(message: Message, placement: Placement) -> str:
+    """The name of a message whose id another response has: the same in every copy that has its first record."""
+    record = next(iter(placement.record_ids), f"{placement.session_id}@{placement.position}")
+    return f"{message.response_id}~{record}"
+
+
+def is_same_response(known: Message, known_records: Collection[str], other: Message, records: Collection[str]) -> bool:
+    """Whether two readings of one id, of different sessions or places, are one response.
+
+    Another request id shows another response, a common record the same. Else it is the same if it says the same at the
+    same time, or with the same counts: up to 1.0, Claude Code copied a session under other record ids and times.
+    """
+    if not set(known_records).isdisjoint(records):
+        return True
+    if known.request_id is not None and other.request_id is not None and known.request_id != other.request_id:
+        return False
+    if not _say_the_same(known, other):
+        return False
+    # A printed stream may have no ids of records.
+    return not known_records or not records or known.created_at == other.created_at or _has_counts_of(known, other)
+
+
+def _has_counts_of(known: Message, other: Message) -> bool:
+    one, two = known.usage, other.usage
+    return one is None or two is None or (one.input, one.cache_read) == (two.input, two.cache_read)
+
+
+def _say_the_same(known: Message, other: Message) -> bool:
+    """Whether all that the shorter one of two readings says is in the other one. A text may have grown."""
+    fewer, more = sorted((_contents(known), _contents(other)), key=len)
+    return all(any(_agree(one, two) for two in more) for one in fewer) and bool(fewer or not more)
+
+
+def _contents(message: Message) -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    for part in message.parts:
+        if isinstance(part, ToolCallPart):
+            found.append(("call", part.tool_call_id))
+        elif isinstance(part, TextPart | ReasoningPart) and part.text:
+            found.append((part.type, part.text))
+    return found
+
+
+def _agree(one: tuple[str, str], two: tuple[str, str]) -> bool:
+    if one[0] != two[0] or one[0] == "call":
+        return one == two
+    return one[1].startswith(two[1]) or two[1].startswith(one[1])
+
+
+# -- names
+
+
+def named(message: Message, name: str) -> Message:
+    """A message under another name; its parts are called by it, too."""
+    prefix = f"{message.id}."
+    parts = tuple(
+        msgspec.structs.replace(part, id=f"{name}.{part.id.removeprefix(prefix)}")
+        if part.id is not None and part.id.startswith(prefix)
+        else part
+        for part in message.parts
+    )
+    return msgspec.structs.replace(message, id=name, parts=parts)
+
+
+def with_names(change: MessageChange, names: Names) -> MessageChange:
+    """A reading of a message under its name, after a parent under its name."""
+    session_id, message = change.placement.session_id, change.message
+    name = names.get((session_id, message.id))
+    return MessageChange(
+        message=message if name is None else named(message, name),
+        placement=placement_with_names(change.placement, names),
+    )
+
+
+def placement_with_names(placement: Placement, names: Names) -> Placement:
+    """A place after a parent under its name."""
+    parent = names.get((placement.session_id, placement.parent_id or ""))
+    cause = names.get((placement.session_id, placement.fate_cause or ""))
+    if parent is None and cause is None:
+        return placement
+    return msgspec.structs.replace(
+        placement, parent_id=parent or placement.parent_id, fate_cause=cause or placement.fate_cause
+    )
+
+
+def changes_with_names(changes: Changes, names: Names) -> Changes:
+    """Changes that name messages, besides the messages themselves, under these names."""
+    return msgspec.structs.replace(
+        changes,
+        results=[_result(change, names) for change in changes.results],
+        events=[_event(change, names) for change in changes.events],
+        links=[_link(link, names) for link in changes.links],
+    )
+
+
+def _result(change: ResultChange, names: Names) -> ResultChange:
+    name = names.get((change.session_id, change.message_id or ""))
+    return change if name is None else msgspec.structs.replace(change, message_id=name)
+
+
+def _link(link: Link, names: Names) -> Link:
+    name = names.get((link.parent_session_id, link.message_id or ""))
+    return link if name is None else msgspec.structs.replace(link, message_id=name)
+
+
+def _event(change: EventChange, names: Names) -> EventChange:
+    event, facts = change.event, dict[str, Any]()
+    for field in ("message_id", "to_message_id", "summary_message_id"):
+        name = names.get((change.session_id, getattr(event, field, None) or ""))
+        if name is not None:
+            facts[field] = name
+    kept = cast("tuple[str, ...]", getattr(event, "kept_message_ids", ()))
+    if any((change.session_id, message_id) in names for message_id in kept):
+        facts["kept_message_ids"] = tuple([names.get((change.session_id, each), each) for each in kept])
+    renamed: HistoryEvent = msgspec.structs.replace(event, **facts) if facts else event
+    parent = names.get((change.session_id, change.parent_id or ""), change.parent_id)
+    return msgspec.structs.replace(change, event=renamed, parent_id=parent)
