@@ -41,6 +41,7 @@ def read_assistant(context: ClaudeContext, record: ClaudeRecord) -> None:
         settle_rejections(context)
     context.note_text(record)
     session = context.session_of(record)
+    context.note_age(record, session)
     message_id = response_of(context, record, message, session)
     place, begins_again = context.state.messages.get(message_id), False
     if place is None:

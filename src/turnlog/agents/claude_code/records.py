@@ -145,6 +145,14 @@ class CompactMetadata(_Wire, gc=False):
     post_tokens: int | None = None
     messages_summarized: int | None = None
     preserved_messages: PreservedMessages | None = None
+    preserved_segment: PreservedSegment | None = None
+
+
+class PreservedSegment(_Wire, gc=False):
+    """The first and the last record of those that stay in the context after a compaction."""
+
+    head_uuid: str | None = None
+    tail_uuid: str | None = None
 
 
 class PreservedMessages(_Wire, gc=False):

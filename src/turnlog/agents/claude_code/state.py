@@ -137,6 +137,15 @@ class EarlyReplies(msgspec.Struct, array_like=True):
     """Messages that were placed before the first one so far."""
 
 
+class Reached(msgspec.Struct, array_like=True):
+    """How far a conversation had come."""
+
+    leaf: str
+    anchor: str | None
+    turn: int
+    step: int
+
+
 class ClaudeSessionState(msgspec.Struct):
     """How far the reading of one session in the file has come."""
 
@@ -166,6 +175,14 @@ class ClaudeSessionState(msgspec.Struct):
     prompt_during_calls: tuple[str, str] | None = msgspec.field(name="meanwhile", default=None)
     """A message whose calls still ran when a prompt was sent, and the id of that prompt. Results of these calls come
     after the prompt."""
+    compacted_at: datetime | None = None
+    """Time of the newest compaction."""
+    reached: Reached | None = None
+    """While records from before that compaction are written again: how far the conversation had come before them."""
+
+    def newest(self) -> str | None:
+        """Id of the newest message, not counting those that are written again."""
+        return self.leaf if self.reached is None else self.reached.leaf
 
 
 class DeferredRejection(msgspec.Struct, array_like=True):

@@ -50,9 +50,13 @@ def read_user(context: ClaudeContext, record: ClaudeRecord) -> None:
     if context.note_text(record):
         _read_other_record(context, record)
         return
+    # Of a record that is read again, nothing but its age counts.
+    if record.uuid is not None and record.uuid in context.state.nodes and context.is_of_main(record):
+        context.note_age(record, context.main)
     if context.is_known(record):
         return
     session = context.session_of(record)
+    context.note_age(record, session)
     content = message.content or ""
     items = [] if isinstance(content, str) else content
     # Results come as blocks of user records, because the Messages API has no role of their own for them.
