@@ -58,6 +58,8 @@ class ClaudeContext(LineContext):
         """The changes of this feed, messages in the order in which the feed met them first."""
         changes = self.changes
         changes.messages = [item if isinstance(item, MessageChange) else item.change() for item in self.new_messages]
+        drafts = (item for item in self.new_messages if isinstance(item, ClaudeMessageDraft))
+        changes.messages += [call for draft in drafts for call in draft.other_calls()]
         for session in (self.main, *self._children.values()):
             change = session.change
             change.active_leaf = session.newest_record if session.named_leaf is None else session.named_leaf

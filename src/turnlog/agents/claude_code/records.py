@@ -293,6 +293,20 @@ class ApiUsage(msgspec.Struct, gc=False):
     service_tier: str | None = None
     speed: str | None = None
     inference_geo: str | None = None
+    iterations: list[ApiIteration] | None = None
+
+
+class ApiIteration(msgspec.Struct, gc=False):
+    """One request of those that the provider made for one answer."""
+
+    type: str | None = None
+    model: str | None = None
+    input_tokens: Count | None = None
+    cache_creation_input_tokens: Count | None = None
+    cache_read_input_tokens: Count | None = None
+    cache_creation: CacheCreation | None = None
+    output_tokens: Count | None = None
+    output_tokens_details: OutputDetails | None = None
 
 
 class CacheCreation(msgspec.Struct, gc=False):

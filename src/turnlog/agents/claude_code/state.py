@@ -22,7 +22,7 @@ from msgspec import UNSET, Raw, UnsetType
 from turnlog.agents.changes import MessageChange, Placement, RecordRef
 from turnlog.agents.claude_code import contents
 from turnlog.agents.claude_code.blocks import BlockNumbers, SeenBlocks, WrittenBlock
-from turnlog.agents.claude_code.contents import TOOL_KINDS, usage_of
+from turnlog.agents.claude_code.contents import TOOL_KINDS, other_requests_of, usage_of
 from turnlog.agents.claude_code.records import ApiMessage, ApiUsage, ClaudeRecord
 from turnlog.agents.decoding import in_order_of_arrival, keep_newest, state_codec
 from turnlog.anthropic_api import STOP_REASONS
@@ -407,10 +407,48 @@ class ClaudeMessageDraft:
         Every line of a message repeats the counts. Lines with a stop reason have the final ones and overrule the
         others; among lines of the same kind the larger count wins.
         """
+        final, counted = self._counted()
+        return reduce(merge_usage, [usage_of(wire, final=final) for wire in counted], None)
+
+    def _counted(self) -> tuple[bool, list[ApiUsage]]:
+        """Whether final counts are known, and the counts that hold."""
         # 1.0.24 to 2.1.20 write the counts of the stream's start, without a stop reason, on most lines.
         final = any(final for final, _ in self.usages)
-        counted = [usage_of(wire, final=final) for is_final, wire in self.usages if is_final is final]
-        return reduce(merge_usage, counted, None)
+        return final, [wire for is_final, wire in self.usages if is_final is final]
+
+    def other_calls(self) -> list[MessageChange]:
+        """The model calls behind this one that have tokens of their own: another model advised it, for example.
+
+        They have no text of their own: what an advisor said is a part of the message.
+        """
+        found: list[MessageChange] = []
+        final, counted = self._counted()
+        readings = [other_requests_of(wire, final=final) for wire in counted if wire.iterations]
+        for number, (model, usage) in enumerate(max(readings, key=len, default=[])):
+            call = Message(
+                id=f"{self.id}~{number}",
+                role="assistant",
+                created_at=self.created_at,
+                completed_at=self.completed_at,
+                model=model or self.model,
+                response_id=self.pending.response_id or self.id,
+                request_id=self.request_id,
+                raw_stop_reason=self.raw_stop_reason,
+                usage=usage,
+            )
+            place = Placement(
+                session_id=self.session_id,
+                # No record begins within the line.
+                position=self.pending.position + 1 + number,
+                records=tuple(self.records[:1]),
+                parent_id=self.id,
+                turn=self.pending.turn,
+                fate=Fate.SIDECAR,
+                copied=self.handed_over or self.copied_from is not None,
+                handed_over=self.handed_over,
+            )
+            found.append(MessageChange(message=call, placement=place))
+        return found
 
     def numbers_of(self, record: ClaudeRecord, written: Sequence[WrittenBlock], *, begins_again: bool) -> list[int]:
         """The numbers of a record's blocks. See `BlockNumbers`."""
