@@ -26,7 +26,7 @@ from turnlog.agents.claude_code.record_kinds import TYPES
 from turnlog.agents.claude_code.records import ApiFailure, ClaudeRecord, decode_record, read_lines
 from turnlog.agents.claude_code.sources import agent_id_in, source_of
 from turnlog.agents.claude_code.state import ClaudeState, PendingCompaction, decode_state, encode_state, message_of_node
-from turnlog.agents.claude_code.user_messages import add_message, read_attachment, read_user
+from turnlog.agents.claude_code.user_messages import add_message, add_recap, read_attachment, read_user
 from turnlog.agents.decoding import aware, fields_of, value_of
 from turnlog.agents.jsonl import count_lines, whole_lines
 from turnlog.model import CompactionEvent, ErrorEvent
@@ -137,6 +137,9 @@ def read_system(context: ClaudeContext, record: ClaudeRecord) -> None:
     # A slash command that runs without the model (`/model`, `/clear`) is written as a system record.
     elif record.subtype == "local_command" and record.content:
         add_message(context, record, session, record.content, None)
+        context.changes.counts.messages += 1
+    elif record.subtype == "away_summary" and record.content:
+        add_recap(context, record, session, record.content)
         context.changes.counts.messages += 1
     # `stop_hook_summary` is a fact about the run, unless a hook failed.
     elif record.hook_errors:

@@ -37,7 +37,7 @@ from turnlog.agents.claude_code.tool_results import (
     tags_of,
 )
 from turnlog.agents.decoding import raw_at
-from turnlog.model import InterruptEvent, Message, Origin, Part, RewindEvent, TextPart
+from turnlog.model import Fate, InterruptEvent, Message, Origin, Part, RewindEvent, TextPart
 from turnlog.model.session import title_from, title_line
 
 
@@ -202,6 +202,25 @@ def add_message(
     # What a carried report says is in the result of the carried call.
     if origin is Origin.NOTIFICATION and record.turnlog is None:
         add_task_reports(context, record, session, user_text)
+
+
+def add_recap(context: ClaudeContext, record: ClaudeRecord, session: SessionContext, text: str) -> None:
+    """Add a recap for the user who comes back to the session. The model never gets it, and nothing follows it."""
+    message_id, node = record.uuid or context.position_id(), context.event_node(record, session)
+    message = Message(
+        id=message_id,
+        role="developer",
+        parts=(TextPart(id=f"{message_id}.0", text=text),),
+        origin=Origin.HARNESS,
+        created_at=record.timestamp,
+        metadata=_metadata_of(record, text, Origin.HARNESS),
+    )
+    place = _placement_of(context, record, session, node, context.position)
+    # Later records may name it as their parent, and then follow what it follows.
+    place = msgspec.structs.replace(place, record_ids=(), fate=Fate.SIDECAR)
+    context.new_messages.append(MessageChange(message=message, placement=place))
+    if record.uuid is not None:
+        context.state.remember_record(record.uuid, node)
 
 
 def _origin_in_session(
