@@ -28,7 +28,8 @@ _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"
 def visible(text: str) -> str:
     """The text with a picture (`␀`) for each control character but newline and tab, U+FFFD for what has none.
 
-    Sequences that colour a terminal or move its cursor are left out: they say nothing on a page. What nobody sees, and what turns the direction of a line, is U+FFFD too (`plain_text`).
+    Sequences that colour a terminal or move its cursor are left out: they say nothing on a page. What nobody sees, and
+    what turns the direction of a line, is U+FFFD too (`plain_text`).
     """
     # Some characters that nobody sees are printable to Python: fillers, forms.
     if text.isascii() and text.isprintable():
