@@ -133,14 +133,20 @@ def _link(link: Link, names: Names) -> Link:
 
 
 def _event(change: EventChange, names: Names) -> EventChange:
-    event, facts = change.event, dict[str, Any]()
+    parent = names.get((change.session_id, change.parent_id or ""), change.parent_id)
+    event = event_with_names(change.session_id, change.event, names)
+    return msgspec.structs.replace(change, event=event, parent_id=parent)
+
+
+def event_with_names(session_id: str, event: HistoryEvent, names: Names) -> HistoryEvent:
+    """An event of a session with the messages that it names under their names."""
+    facts = dict[str, Any]()
     for field in ("message_id", "to_message_id", "summary_message_id"):
-        name = names.get((change.session_id, getattr(event, field, None) or ""))
+        name = names.get((session_id, getattr(event, field, None) or ""))
         if name is not None:
             facts[field] = name
     kept = cast("tuple[str, ...]", getattr(event, "kept_message_ids", ()))
-    if any((change.session_id, message_id) in names for message_id in kept):
-        facts["kept_message_ids"] = tuple([names.get((change.session_id, each), each) for each in kept])
+    if any((session_id, message_id) in names for message_id in kept):
+        facts["kept_message_ids"] = tuple([names.get((session_id, each), each) for each in kept])
     renamed: HistoryEvent = msgspec.structs.replace(event, **facts) if facts else event
-    parent = names.get((change.session_id, change.parent_id or ""), change.parent_id)
-    return msgspec.structs.replace(change, event=renamed, parent_id=parent)
+    return renamed

@@ -75,7 +75,7 @@ class Batch:
         self._inserts = MessageInserts(self._transaction, self._branches, worker)
         self._updates = MessageUpdates(self._transaction, self._branches, archive)
         self._events = EventRows(self._transaction, self._branches)
-        self._names = ResponseNames(self._transaction, self._stored_keys, self._updates.load)
+        self._names = ResponseNames(self._transaction, self._updates, self._stored_keys)
         self._linked: set[str] = set()
         self._rewritten: list[SourceRow] = []
         self._sessions_of: defaultdict[int, set[str]] = defaultdict(set)

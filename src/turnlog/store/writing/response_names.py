@@ -1,8 +1,8 @@
 """Names of messages whose id another response has: a provider may give one id to the responses of several sessions.
 
-The first one that is read keeps the id. What another session says under it is a message with a name that its records
-give (`reconcile.responses`); a copy of that session finds it by the same name. A fold knows nothing of other sessions,
-so the store keeps the name, for what later feeds say of the message.
+Once another response with the id of a stored one is read, both get a name that their records give
+(`reconcile.responses`), so that the order in which files are read does not matter. A fold knows nothing of other
+sessions, so the store keeps the names, for what later feeds say of the messages.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from turnlog.agents.changes import Changes, MessageChange
+from turnlog.agents.changes import Changes, MessageChange, Placement
 from turnlog.model import Message
 from turnlog.store.packed_columns import unpack_ids
 from turnlog.store.reconcile.responses import (
@@ -25,6 +25,8 @@ from turnlog.store.reconcile.responses import (
     response_name,
     with_names,
 )
+from turnlog.store.rows import message_facts, milliseconds
+from turnlog.store.writing.message_updates import MessageUpdates
 from turnlog.store.writing.prepared import FoldedMessage, PreparedMessage, Reading
 from turnlog.store.writing.transaction import Transaction
 
@@ -42,14 +44,14 @@ class ResponseNames:
     def __init__(
         self,
         transaction: Transaction,
-        stored_keys: Callable[[list[str]], Mapping[str, int]],
-        load: Callable[[int], Message],
+        updates: MessageUpdates,
+        stored_keys: Callable[[Sequence[str]], Mapping[str, int]],
     ) -> None:
-        """`stored_keys` finds stored messages by their ids, `load` reads one by its key."""
+        """`stored_keys` finds stored messages by their ids."""
         self._transaction = transaction
         self._connection = transaction.connection
         self._stored_keys = stored_keys
-        self._load = load
+        self._updates = updates
 
     def apply(self, readings: Sequence[Reading], changes: Changes) -> Named:
         """The readings and changes of a feed with messages under their names."""
@@ -57,7 +59,7 @@ class ResponseNames:
         stored = self._stored_keys([reading.id for reading in readings]) if readings else {}
         for reading in readings:
             place = (reading.placement.session_id, reading.id)
-            if place not in names and (reading.id in stored or "~" in reading.id):
+            if place not in names and (self._is_any or reading.id in stored or "~" in reading.id):
                 name = self._name_of(reading, stored.get(reading.id))
                 if name != reading.id:
                     names[place] = name
@@ -88,23 +90,64 @@ class ResponseNames:
         )
 
     def _name_of(self, reading: Reading, key: int | None) -> str:
-        """The name of a message that is stored with this key; None: another one may be, under the id without a name."""
+        """The name of a message that is stored with this key; None: no message has its id."""
         if key is not None and self._is_at_its_place(key, reading):
             return reading.id
+        if key is None and "~" not in reading.id and not self._is_shared(reading.id):
+            return reading.id
         change = reading.change()
-        message, records = change.message, set(change.placement.record_ids)
+        message, placement = change.message, change.placement
         if not is_named_by_provider(message):
             return reading.id
-        if key is not None and self._is_same(key, message, records):
+        if key is not None and self._is_same(key, message, placement):
             return reading.id
-        name = response_name(message, change.placement)
-        candidates = [id for id in dict.fromkeys((message.response_id or "", name)) if id != reading.id]
-        stored = self._stored_keys(candidates)
-        for candidate in candidates:
-            if candidate in stored and self._is_same(stored[candidate], message, records):
-                return candidate
-        # What the fold named is a response that it has told from the others.
-        return reading.id if key is None else name
+        response, name = message.response_id or "", response_name(message, placement)
+        for candidate_id, candidate in self._others(response, message, reading.id):
+            if self._is_same(candidate, message, placement):
+                return self._first_name(candidate_id, candidate, response, name)
+        if key is not None:
+            self._set_apart(key, reading.id)
+        # What the fold named is a response that it has told from the others in the file.
+        return reading.id if key is None and "~" in reading.id else name
+
+    def _is_shared(self, response: str) -> bool:
+        """Whether several responses have an id: then no message has it."""
+        query = "SELECT 1 FROM response_names WHERE external_id = ? LIMIT 1"
+        return self._connection.execute(query, (response,)).fetchone() is not None
+
+    def _others(self, response: str, message: Message, besides: str) -> list[tuple[str, int]]:
+        """The other messages of a response's id that may be this one: of the same time, or with the same text."""
+        agent = self._transaction.source.agent
+        return self._connection.execute(
+            "SELECT external_id, key FROM messages"
+            " WHERE agent = ?1 AND external_id >= ?2 AND external_id < ?2 || char(127)"
+            " AND (external_id = ?2 OR external_id > ?2 || '~') AND external_id <> ?3"
+            " AND (created_at IS ?4 OR text_preview = ?5) ORDER BY external_id",
+            (agent, response, besides, milliseconds(message.created_at), message_facts(message).preview),
+        ).fetchall()
+
+    def _first_name(self, candidate_id: str, key: int, response: str, name: str) -> str:
+        """The name of a message that another session has: that of the first of all its copies in the order of ids."""
+        if candidate_id == response or candidate_id <= name:
+            return candidate_id
+        self._rename(key, response, name)
+        return name
+
+    def _set_apart(self, key: int, response: str) -> None:
+        """Give the message that has the id of several responses a name, as each of the others has."""
+        rows = self._connection.execute(
+            "SELECT session_key, position, record_ids FROM memberships WHERE message_key = ?", (key,)
+        ).fetchall()
+        records = [
+            next(iter(unpack_ids(packed, response)), f"{self._updates.session_id(holder)}@{position}")
+            for holder, position, packed in rows
+        ]
+        if records:
+            self._rename(key, response, f"{response}~{min(records)}")
+
+    def _rename(self, key: int, response: str, name: str) -> None:
+        for session_id in self._updates.rename(key, name):
+            self._save(session_id, response, name)
 
     def _is_at_its_place(self, key: int, reading: Reading) -> bool:
         """Whether a stored message is where a reading has it: the fold has told it from others in the file."""
@@ -120,13 +163,13 @@ class ResponseNames:
         # A file that was written anew has messages at other places.
         return written[0] == source.key and (position == reading.placement.position or written[1] != source.generation)
 
-    def _is_same(self, key: int, message: Message, records: set[str]) -> bool:
-        known = self._load(key)
+    def _is_same(self, key: int, message: Message, placement: Placement) -> bool:
+        known = self._updates.load(key)
         if not is_named_by_provider(known):
             return True
         packed = self._connection.execute("SELECT record_ids FROM memberships WHERE message_key = ?", (key,))
         known_records = {record for (ids,) in packed.fetchall() for record in unpack_ids(ids, known.id)}
-        return is_same_response(known, known_records, message, records)
+        return is_same_response(known, known_records, message, placement.record_ids)
 
     def _renamed(self, reading: Reading, names: Names) -> Reading:
         if (reading.placement.session_id, reading.id) in names:
