@@ -56,6 +56,7 @@ from turnlog.store.reconcile.merge import (
 from turnlog.store.reconcile.responses import (
     changes_with_names,
     is_named_by_provider,
+    is_same_in_session,
     is_same_response,
     response_name,
     with_names,
@@ -226,10 +227,13 @@ class SourceMerger:
         names = [
             each for each in dict.fromkeys((message.id, message.response_id or "", name)) if each in self._messages
         ]
-        same = next((each for each in names if self._is_same(each, change)), None)
+        same = next((each for each in names if self._is_same(each, change, source.path)), None)
         return same or (name if message.id in names else message.id)
 
-    def _is_same(self, message_id: str, change: MessageChange) -> bool:
+    def _is_same(self, message_id: str, change: MessageChange, path: str) -> bool:
+        place = self._places.get(change.placement.session_id, {}).get(message_id)
+        if place is not None and place.source != path:
+            return is_same_in_session(self._messages[message_id], change.message)
         held = [places[message_id] for places in self._places.values() if message_id in places]
         records = {record for place in held for record in place.placement.record_ids}
         return is_same_response(self._messages[message_id], records, change.message, change.placement.record_ids)

@@ -34,30 +34,51 @@ def response_name(message: Message, placement: Placement) -> str:
 def is_same_response(known: Message, known_records: Collection[str], other: Message, records: Collection[str]) -> bool:
     """Whether two readings of one id, of different sessions or places, are one response.
 
-    Another request id shows another response, a common record the same. Else it is the same if it says the same at the
-    same time, or with the same counts: up to 1.0, Claude Code copied a session under other record ids and times.
+    A common record shows the same, another request id another one. Else it is the same if it begins with the same
+    words at the same time. Only the beginning counts, because the rest may not be read yet.
     """
     if not set(known_records).isdisjoint(records):
         return True
     if known.request_id is not None and other.request_id is not None and known.request_id != other.request_id:
         return False
-    if not known.parts and not other.parts:
-        return known.created_at == other.created_at and _has_counts_of(known, other)
-    if not _say_the_same(known, other):
+    if not _begin_alike(known, other):
         return False
     # A printed stream may have no ids of records.
-    return not known_records or not records or known.created_at == other.created_at or _has_counts_of(known, other)
+    if not known_records or not records:
+        return bool(known.parts or other.parts) or known.created_at == other.created_at
+    is_of_one_time = known.created_at is not None and known.created_at == other.created_at
+    return is_of_one_time or _is_copied_later(known, other)
 
 
-def _has_counts_of(known: Message, other: Message) -> bool:
+def _is_copied_later(known: Message, other: Message) -> bool:
+    """Whether one is a copy with another time: up to 2.0.21, Claude Code wrote the time of the resume.
+
+    Such copies lack the request id, and most of them a stop reason; up to 0.2 there was no such id, but each response
+    had its cost.
+    """
     one, two = known.usage, other.usage
-    return one is None or two is None or (one.input, one.cache_read) == (two.input, two.cache_read)
+    if one is None or two is None or (one.input, one.cache_read) != (two.input, two.cache_read):
+        return False
+    if known.request_id is None and other.request_id is None:
+        is_cut = one.exactness == two.exactness == "lower_bound"
+        return known.cost == other.cost and (is_cut or known.cost is not None)
+    return known.request_id is None or other.request_id is None
 
 
-def _say_the_same(known: Message, other: Message) -> bool:
-    """Whether all that the shorter one of two readings says is in the other one. A text may have grown."""
-    fewer, more = sorted((_contents(known), _contents(other)), key=len)
-    return all(any(_agree(one, two) for two in more) for one in fewer) and bool(fewer or not more)
+def is_same_in_session(known: Message, other: Message) -> bool:
+    """Whether two readings of one id, of two files of one session, are one response: unless another was counted."""
+    if known.request_id is not None and other.request_id is not None:
+        return known.request_id == other.request_id
+    one, two = (each.usage.input if each.usage is not None else None for each in (known, other))
+    return not one or not two or one == two
+
+
+def _begin_alike(known: Message, other: Message) -> bool:
+    """Whether both begin with the same words, or with the same call. A text may have grown."""
+    one, two = _contents(known), _contents(other)
+    if not one or not two:
+        return not one and not two
+    return _agree(one[0], two[0])
 
 
 def _contents(message: Message) -> list[tuple[str, str]]:

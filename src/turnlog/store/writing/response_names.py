@@ -20,6 +20,7 @@ from turnlog.store.reconcile.responses import (
     Names,
     changes_with_names,
     is_named_by_provider,
+    is_same_in_session,
     is_same_response,
     placement_with_names,
     response_name,
@@ -167,9 +168,19 @@ class ResponseNames:
         known = self._updates.load(key)
         if not is_named_by_provider(known):
             return True
+        if self._is_in(key, placement.session_id):
+            return is_same_in_session(known, message)
         packed = self._connection.execute("SELECT record_ids FROM memberships WHERE message_key = ?", (key,))
         known_records = {record for (ids,) in packed.fetchall() for record in unpack_ids(ids, known.id)}
         return is_same_response(known, known_records, message, placement.record_ids)
+
+    def _is_in(self, key: int, session_id: str) -> bool:
+        """Whether another file of the session has the message, or a stream of it."""
+        found = self._connection.execute(
+            "SELECT 1 FROM memberships WHERE message_key = ? AND session_key = ? AND source_key IS NOT ?",
+            (key, self._transaction.sessions.key(session_id), self._transaction.source.key),
+        )
+        return found.fetchone() is not None
 
     def _renamed(self, reading: Reading, names: Names) -> Reading:
         if (reading.placement.session_id, reading.id) in names:
