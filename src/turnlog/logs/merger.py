@@ -59,6 +59,7 @@ from turnlog.store.reconcile.responses import (
     is_same_in_session,
     is_same_response,
     response_name,
+    shared_id,
     with_names,
 )
 
@@ -224,9 +225,7 @@ class SourceMerger:
         if known is not None and known.source == source.path and known.placement.position == placement.position:
             return message.id
         name = response_name(message, placement)
-        names = [
-            each for each in dict.fromkeys((message.id, message.response_id or "", name)) if each in self._messages
-        ]
+        names = [each for each in dict.fromkeys((message.id, shared_id(message), name)) if each in self._messages]
         same = next((each for each in names if self._is_same(each, change, source.path)), None)
         return same or (name if message.id in names else message.id)
 

@@ -19,16 +19,22 @@ Names = Mapping[tuple[str, str], str]
 """Session id and message id -> what the message is called instead."""
 
 
+def shared_id(message: Message) -> str:
+    """The id that other responses may have, too, without what tells this one from them."""
+    return message.id.partition("~")[0]
+
+
 def is_named_by_provider(message: Message) -> bool:
     """Whether a message has the id that a provider gave to the response, or a name made of it."""
     response = message.response_id
-    return message.role == "assistant" and response is not None and message.id.partition("~")[0] == response
+    return message.role == "assistant" and bool(response) and shared_id(message).endswith(response or "")
 
 
 def response_name(message: Message, placement: Placement) -> str:
     """The name of a message whose id another response has: the same in every copy that has its first record."""
-    record = next(iter(placement.record_ids), f"{placement.session_id}@{placement.position}")
-    return f"{message.response_id}~{record}"
+    records = (record for record in placement.record_ids if record != message.id)
+    record = next(records, f"{placement.session_id}@{placement.position}")
+    return f"{shared_id(message)}~{record}"
 
 
 def is_same_response(known: Message, known_records: Collection[str], other: Message, records: Collection[str]) -> bool:
@@ -37,7 +43,9 @@ def is_same_response(known: Message, known_records: Collection[str], other: Mess
     A common record shows the same, another request id another one. Else it is the same if it begins with the same
     words at the same time. Only the beginning counts, because the rest may not be read yet.
     """
-    if not set(known_records).isdisjoint(records):
+    # Some agents name records by the message.
+    known_records, records = {*known_records} - {known.id, other.id}, {*records} - {known.id, other.id}
+    if not known_records.isdisjoint(records):
         return True
     if known.request_id is not None and other.request_id is not None and known.request_id != other.request_id:
         return False

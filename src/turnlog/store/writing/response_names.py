@@ -24,6 +24,7 @@ from turnlog.store.reconcile.responses import (
     is_same_response,
     placement_with_names,
     response_name,
+    shared_id,
     with_names,
 )
 from turnlog.store.rows import message_facts, milliseconds
@@ -102,7 +103,7 @@ class ResponseNames:
             return reading.id
         if key is not None and self._is_same(key, message, placement):
             return reading.id
-        response, name = message.response_id or "", response_name(message, placement)
+        response, name = shared_id(message), response_name(message, placement)
         for candidate_id, candidate in self._others(response, message, reading.id):
             if self._is_same(candidate, message, placement):
                 return self._first_name(candidate_id, candidate, response, name)
@@ -140,7 +141,10 @@ class ResponseNames:
             "SELECT session_key, position, record_ids FROM memberships WHERE message_key = ?", (key,)
         ).fetchall()
         records = [
-            next(iter(unpack_ids(packed, response)), f"{self._updates.session_id(holder)}@{position}")
+            next(
+                (each for each in unpack_ids(packed, response) if each != response),
+                f"{self._updates.session_id(holder)}@{position}",
+            )
             for holder, position, packed in rows
         ]
         if records:
