@@ -55,9 +55,12 @@ from turnlog.store.reconcile.merge import (
 )
 from turnlog.store.reconcile.responses import (
     changes_with_names,
+    event_change_with_names,
     is_named_by_provider,
     is_same_in_session,
     is_same_response,
+    named,
+    placement_with_names,
     response_name,
     shared_id,
     with_names,
@@ -78,6 +81,12 @@ class LinkMerger:
         known = self._links.get(key)
         self._links[key] = merged = link if known is None else merge_links(known, link)
         return merged
+
+    def rename(self, message_id: str, name: str) -> None:
+        """Name the message of calls, which has another id now."""
+        for key, link in self._links.items():
+            if link.message_id == message_id:
+                self._links[key] = msgspec.structs.replace(link, message_id=name)
 
     def named(self, child: str) -> list[Link]:
         """How a session began, as far as records name it."""
@@ -224,10 +233,39 @@ class SourceMerger:
         known = self._places.get(placement.session_id, {}).get(message.id)
         if known is not None and known.source == source.path and known.placement.position == placement.position:
             return message.id
-        name = response_name(message, placement)
-        names = [each for each in dict.fromkeys((message.id, shared_id(message), name)) if each in self._messages]
-        same = next((each for each in names if self._is_same(each, change, source.path)), None)
-        return same or (name if message.id in names else message.id)
+        shared, name = shared_id(message), response_name(message, placement)
+        is_named = message.id in self._messages or any(message_id == shared for _, message_id in self._names)
+        if not is_named and message.id == shared:
+            return message.id
+        # Those of this file were told apart by the fold.
+        here = {each for each, place in self._places[placement.session_id].items() if place.source == source.path}
+        others = [each for each, other in self._messages.items() if each not in here and shared_id(other) == shared]
+        same = next((each for each in sorted(others) if self._is_same(each, change, source.path)), None)
+        if same is not None:
+            return same
+        if message.id in self._messages:
+            self._set_apart(message.id)
+        return name if is_named else message.id
+
+    def _set_apart(self, message_id: str) -> None:
+        """Give a message the name by which it is told from another response with its id."""
+        held = [places[message_id].placement for places in self._places.values() if message_id in places]
+        message = self._messages.pop(message_id)
+        name = min(response_name(message, placement) for placement in held)
+        self._messages[name] = named(message, name)
+        for session_id, places in self._places.items():
+            if message_id not in places:
+                continue
+            self._names[session_id, message_id] = name
+            places[name] = places.pop(message_id)
+            names = {(session_id, message_id): name}
+            for each, place in places.items():
+                places[each] = place._replace(placement=placement_with_names(place.placement, names))
+            events = self._events[session_id]
+            for key, (event, path) in events.items():
+                events[key] = event_change_with_names(event, names), path
+        self._calls = {place: name if called == message_id else called for place, called in self._calls.items()}
+        self.links.rename(message_id, name)
 
     def _is_same(self, message_id: str, change: MessageChange, path: str) -> bool:
         place = self._places.get(change.placement.session_id, {}).get(message_id)

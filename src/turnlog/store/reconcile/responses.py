@@ -146,7 +146,7 @@ def changes_with_names(changes: Changes, names: Names) -> Changes:
     return msgspec.structs.replace(
         changes,
         results=[_result(change, names) for change in changes.results],
-        events=[_event(change, names) for change in changes.events],
+        events=[event_change_with_names(change, names) for change in changes.events],
         links=[_link(link, names) for link in changes.links],
     )
 
@@ -161,7 +161,8 @@ def _link(link: Link, names: Names) -> Link:
     return link if name is None else msgspec.structs.replace(link, message_id=name)
 
 
-def _event(change: EventChange, names: Names) -> EventChange:
+def event_change_with_names(change: EventChange, names: Names) -> EventChange:
+    """An event with the messages that it names, and the one that it follows, under their names."""
     parent = names.get((change.session_id, change.parent_id or ""), change.parent_id)
     event = event_with_names(change.session_id, change.event, names)
     return msgspec.structs.replace(change, event=event, parent_id=parent)

@@ -119,13 +119,23 @@ class ResponseNames:
 
     def _others(self, response: str, message: Message, besides: str) -> list[tuple[str, int]]:
         """The other messages of a response's id that may be this one: of the same time, or with the same text."""
-        agent = self._transaction.source.agent
+        source = self._transaction.source
         return self._connection.execute(
             "SELECT external_id, key FROM messages"
             " WHERE agent = ?1 AND external_id >= ?2 AND external_id < ?2 || char(127)"
             " AND (external_id = ?2 OR external_id > ?2 || '~') AND external_id <> ?3"
-            " AND (created_at IS ?4 OR text_preview = ?5) ORDER BY external_id",
-            (agent, response, besides, milliseconds(message.created_at), message_facts(message).preview),
+            " AND (created_at IS ?4 OR text_preview = ?5 AND ?5 <> '')"
+            # Those of this file were told apart by the fold.
+            " AND NOT EXISTS (SELECT 1 FROM memberships s WHERE s.message_key = messages.key AND s.source_key IS ?6)"
+            " ORDER BY external_id",
+            (
+                source.agent,
+                response,
+                besides,
+                milliseconds(message.created_at),
+                message_facts(message).preview,
+                source.key,
+            ),
         ).fetchall()
 
     def _first_name(self, candidate_id: str, key: int, response: str, name: str) -> str:
