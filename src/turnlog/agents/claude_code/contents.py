@@ -204,7 +204,7 @@ def other_requests_of(wire: ApiUsage, *, final: bool) -> list[tuple[str | None, 
     ]
 
 
-def _requests_of(wire: ApiUsage, counts: dict[str, int | None]) -> tuple[Usage, ...]:
+def _requests_of(wire: ApiUsage, counts: dict[str, Any]) -> tuple[Usage, ...]:
     """The requests whose sum the counts are; none where it was only one, or where they are another sum."""
     own = [each for each in wire.iterations or () if each.type == OWN_REQUEST]
     if len(own) < 2:
@@ -221,7 +221,7 @@ def _prompt_of(usage: Usage) -> tuple[int | None, ...]:
     return usage.input, usage.cache_read, usage.cache_write_5m, usage.cache_write_1h, usage.cache_write
 
 
-def _counts_of(wire: ApiUsage | ApiIteration) -> dict[str, int | None]:
+def _counts_of(wire: ApiUsage | ApiIteration) -> dict[str, Any]:
     write_5m, write_1h, write = _cache_writes(wire)
     output, reasoning = _outputs(wire)
     return {

@@ -21,6 +21,7 @@ from turnlog.agents.base import Detection, Source, SourceKind
 from turnlog.agents.changes import Changes, LeafTitle
 from turnlog.agents.claude_code import NAME
 from turnlog.agents.claude_code.assistant_messages import read_assistant
+from turnlog.agents.claude_code.contents import text_of
 from turnlog.agents.claude_code.fold_context import ClaudeContext, SessionContext, add_record_event
 from turnlog.agents.claude_code.record_kinds import TYPES
 from turnlog.agents.claude_code.records import ApiFailure, ClaudeRecord, decode_record, read_lines
@@ -139,7 +140,7 @@ def read_system(context: ClaudeContext, record: ClaudeRecord) -> None:
         add_message(context, record, session, record.content, None)
         context.changes.counts.messages += 1
     elif record.subtype == "away_summary" and record.content:
-        add_recap(context, record, session, record.content)
+        add_recap(context, record, session, text_of(record.content))
         context.changes.counts.messages += 1
     # `stop_hook_summary` is a fact about the run, unless a hook failed.
     elif record.hook_errors:

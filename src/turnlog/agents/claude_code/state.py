@@ -424,7 +424,7 @@ class ClaudeMessageDraft:
         found: list[MessageChange] = []
         final, counted = self._counted()
         readings = [other_requests_of(wire, final=final) for wire in counted if wire.iterations]
-        for number, (model, usage) in enumerate(max(readings, key=len, default=[])):
+        for number, (model, usage) in enumerate(max(readings, key=len, default=list[tuple[str | None, Usage]]())):
             call = Message(
                 id=f"{self.id}~{number}",
                 role="assistant",

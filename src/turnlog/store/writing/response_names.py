@@ -58,7 +58,7 @@ class ResponseNames:
     def apply(self, readings: Sequence[Reading], changes: Changes) -> Named:
         """The readings and changes of a feed with messages under their names."""
         names = self._known(readings, changes) if self._is_any else {}
-        stored = self._stored_keys([reading.id for reading in readings]) if readings else {}
+        stored = self._stored_keys([reading.id for reading in readings]) if readings else dict[str, int]()
         for reading in readings:
             place = (reading.placement.session_id, reading.id)
             if place not in names and (self._is_any or reading.id in stored or "~" in reading.id):
