@@ -62,14 +62,14 @@ def _is_copied_later(known: Message, other: Message) -> bool:
     """Whether one is a copy with another time: up to 2.0.21, Claude Code wrote the time of the resume.
 
     Such copies lack the request id, and most of them a stop reason; up to 0.2 there was no such id, but each response
-    had its cost.
+    had its cost, which a copy may have otherwise.
     """
     one, two = known.usage, other.usage
     if one is None or two is None or (one.input, one.cache_read) != (two.input, two.cache_read):
         return False
     if known.request_id is None and other.request_id is None:
         is_cut = one.exactness == two.exactness == "lower_bound"
-        return known.cost == other.cost and (is_cut or known.cost is not None)
+        return is_cut or known.cost is not None or other.cost is not None
     return known.request_id is None or other.request_id is None
 
 
