@@ -16,6 +16,14 @@ _SEQUENCES = re.compile(
     r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c)"  # OSC, DCS, SOS, PM, APC
     r"|\x1b[ -/]*[0-~]"  # two-character escapes
 )
+_ESCAPES = re.compile(
+    r"\x1b\[[0-?]*[ -/]*(?:[@-~]|\Z)"  # a text may be cut within one
+    r"|\x1b[\]PX^_][^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c)"
+    r"|\x1b[ -/]*(?:[0-~]|\Z)"
+)
+"""The sequences that programs write. A single character of the others may be a letter of a wrongly decoded text."""
+
+_COLOURS_IN_JSON = re.compile(r"(?<!\\)((?:\\\\)*)\\u001[bB]\[[0-?]*[ -/]*[@-~]")
 _LINE_ENDS = re.compile("\r\n?|[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 # Whatever a sequence could begin with: once these are gone, no sequence is left, however the others were nested.
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -72,6 +80,16 @@ def plain(text: str) -> str:
     if _MAYBE_SPECIAL.search(text) is not None:
         text = _CONTROLS.sub("", _LINE_ENDS.sub("\n", _SEQUENCES.sub("", text)))
     return without_unseen(text)
+
+
+def without_escapes(text: str) -> str:
+    """The text without the sequences that colour a terminal or move its cursor, as programs write them."""
+    return _ESCAPES.sub("", text) if "\x1b" in text else text
+
+
+def without_colours_in_json(json: str) -> str:
+    """JSON whose strings are without the sequences that colour a terminal or move its cursor."""
+    return _COLOURS_IN_JSON.sub(r"\1", json) if "\\u001" in json else json
 
 
 def without_unseen(text: str) -> str:

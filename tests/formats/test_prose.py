@@ -55,7 +55,7 @@ def read(text: str) -> _Reader:
         ("3. x\n4. y", '<ol start="3"><li>x</li>\n<li>y</li>\n</ol>\n'),
         ("~~no~~", "<p><s>no</s></p>\n"),
         ("<b>no</b>", "<p>&lt;b&gt;no&lt;/b&gt;</p>\n"),
-        ("a\x1b[31m", "<p>a␛[31m</p>\n"),
+        ("a\x1b[31mb\x1b[0", "<p>ab</p>\n"),
     ],
 )
 def test_markdown_is_rendered(text: str, expected: str) -> None:

@@ -1833,6 +1833,7 @@ export interface Usage {
   web_searches?: number;
   web_fetches?: number;
   exactness?: "estimated" | "exact" | "lower_bound";
+  requests?: Usage[];
 }
 
 /** One of the five-hour windows of Claude's limits. What it will be is known only of the one that is running. */

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from turnlog.plain_text import replace_unseen
+from turnlog.plain_text import replace_unseen, without_escapes
 
 _LINE_ENDS = re.compile("\r\n?|\x85|\u2028|\u2029")
 _PICTURES = {code: 0x2400 + code for code in range(0x20) if code not in (0x09, 0x0A)} | {0x7F: 0x2421}
@@ -26,13 +26,15 @@ _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"
 
 
 def visible(text: str) -> str:
-    """The text with a picture (`␛`) for each control character but newline and tab, U+FFFD for what has none.
+    """The text with a picture (`␀`) for each control character but newline and tab, U+FFFD for what has none.
 
-    What nobody sees, and what turns the direction of a line, is U+FFFD too (`plain_text`).
+    Sequences that colour a terminal or move its cursor are left out: they say nothing on a page. What nobody sees, and
+    what turns the direction of a line, is U+FFFD too (`plain_text`).
     """
     # Some characters that nobody sees are printable to Python: fillers, forms.
     if text.isascii() and text.isprintable():
         return text
+    text = without_escapes(text)
     shown = _LINE_ENDS.sub("\n", text).translate(_SHOWN) if _is_odd(text) else text
     return replace_unseen(shown, lambda character: "\ufffd")
 

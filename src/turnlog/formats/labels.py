@@ -34,6 +34,7 @@ from turnlog.model import (
 )
 from turnlog.model.parts import call_summary, state_after
 from turnlog.model.usage import BUCKETS
+from turnlog.plain_text import without_colours_in_json
 
 
 class Note(NamedTuple):
@@ -208,8 +209,9 @@ def author_words(event: MessageEvent) -> list[str]:
 
 
 def pretty(data: msgspec.Raw) -> str:
-    """Exact JSON with line breaks between its values."""
+    """JSON with line breaks between its values, and without colours for a terminal in its texts."""
     try:
-        return msgspec.json.format(bytes(data), indent=2).decode(errors="replace")
+        json = msgspec.json.format(bytes(data), indent=2)
     except (msgspec.DecodeError, RecursionError):
-        return bytes(data).decode(errors="replace")
+        json = bytes(data)
+    return without_colours_in_json(json.decode(errors="replace"))

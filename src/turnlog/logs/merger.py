@@ -54,6 +54,18 @@ from turnlog.store.reconcile.merge import (
     parents_of,
     place_messages,
 )
+from turnlog.store.reconcile.responses import (
+    changes_with_names,
+    event_change_with_names,
+    is_named_by_provider,
+    is_same_in_session,
+    is_same_response,
+    named,
+    placement_with_names,
+    response_name,
+    shared_id,
+    with_names,
+)
 
 
 class LinkMerger:
@@ -70,6 +82,12 @@ class LinkMerger:
         known = self._links.get(key)
         self._links[key] = merged = link if known is None else merge_links(known, link)
         return merged
+
+    def rename(self, message_id: str, name: str) -> None:
+        """Name the message of calls, which has another id now."""
+        for key, link in self._links.items():
+            if link.message_id == message_id:
+                self._links[key] = msgspec.structs.replace(link, message_id=name)
 
     def named(self, child: str) -> list[Link]:
         """How a session began, as far as records name it."""
@@ -160,6 +178,8 @@ class SourceMerger:
         self.spills: dict[tuple[str, str], str] = {}
         """Session id and name -> path of the file that holds the whole output."""
         self._messages: dict[str, Message] = {}
+        self._names: dict[tuple[str, str], str] = {}
+        """Session id and message id -> what a message is called whose id another response has."""
         self._places: dict[str, dict[str, _Place]] = defaultdict(dict)
         self._calls: dict[tuple[str, str], str] = {}
         self._orphans: dict[str, dict[str, tuple[ResultChange, str]]] = defaultdict(dict)
@@ -169,6 +189,7 @@ class SourceMerger:
     def add(self, source: Source, changes: Changes) -> dict[str, str]:
         """Merge in what one feed found; return the ids of messages that it changed, each with its session."""
         changed: dict[str, str] = {}
+        changes = self._with_names(source, changes)
         for change in changes.sessions.values():
             known = self.sessions.get(change.session_id)
             self.sessions[change.session_id] = change if known is None else merge_session_changes(known, change)
@@ -194,6 +215,66 @@ class SourceMerger:
         self.spills.update({(spill.session_id, spill.name): source.path for spill in changes.spills})
         self.diagnostics += [(source, found) for found in changes.diagnostics]
         return changed
+
+    def _with_names(self, source: Source, changes: Changes) -> Changes:
+        """The changes of a feed with messages under their names: see `store.writing.response_names`."""
+        for change in changes.messages:
+            place = (change.placement.session_id, change.message.id)
+            if place not in self._names and is_named_by_provider(change.message):
+                name = self._name_of(source, change)
+                if name != change.message.id:
+                    self._names[place] = name
+        if not self._names:
+            return changes
+        messages = [with_names(change, self._names) for change in changes.messages]
+        return msgspec.structs.replace(changes_with_names(changes, self._names), messages=messages)
+
+    def _name_of(self, source: Source, change: MessageChange) -> str:
+        message, placement = change.message, change.placement
+        known = self._places.get(placement.session_id, {}).get(message.id)
+        if known is not None and known.source == source.path and known.placement.position == placement.position:
+            return message.id
+        shared, name = shared_id(message), response_name(message, placement)
+        is_named = message.id in self._messages or any(message_id == shared for _, message_id in self._names)
+        if not is_named and message.id == shared:
+            return message.id
+        # Those of this file were told apart by the fold.
+        here = {each for each, place in self._places[placement.session_id].items() if place.source == source.path}
+        others = [each for each, other in self._messages.items() if each not in here and shared_id(other) == shared]
+        same = next((each for each in sorted(others) if self._is_same(each, change, source.path)), None)
+        if same is not None:
+            return same
+        if message.id in self._messages:
+            self._set_apart(message.id)
+        return name if is_named else message.id
+
+    def _set_apart(self, message_id: str) -> None:
+        """Give a message the name by which it is told from another response with its id."""
+        held = [places[message_id].placement for places in self._places.values() if message_id in places]
+        message = self._messages.pop(message_id)
+        name = min(response_name(message, placement) for placement in held)
+        self._messages[name] = named(message, name)
+        for session_id, places in self._places.items():
+            if message_id not in places:
+                continue
+            self._names[session_id, message_id] = name
+            places[name] = places.pop(message_id)
+            names = {(session_id, message_id): name}
+            for each, place in places.items():
+                places[each] = place._replace(placement=placement_with_names(place.placement, names))
+            events = self._events[session_id]
+            for key, (event, path) in events.items():
+                events[key] = event_change_with_names(event, names), path
+        self._calls = {place: name if called == message_id else called for place, called in self._calls.items()}
+        self.links.rename(message_id, name)
+
+    def _is_same(self, message_id: str, change: MessageChange, path: str) -> bool:
+        place = self._places.get(change.placement.session_id, {}).get(message_id)
+        if place is not None and place.source != path:
+            return is_same_in_session(self._messages[message_id], change.message)
+        held = [places[message_id] for places in self._places.values() if message_id in places]
+        records = {record for place in held for record in place.placement.record_ids}
+        return is_same_response(self._messages[message_id], records, change.message, change.placement.record_ids)
 
     def messages(self, session_id: str, message_ids: Iterable[str]) -> Iterator[Message]:
         """Messages as far as they are known, with the places of their results and the subagents of their calls."""

@@ -6,7 +6,9 @@ over a plan, a heading that says no more than that a plan follows. A text that w
 
 from __future__ import annotations
 
+import json
 import re
+from typing import Any, cast
 
 _ASKS = "objective|goal|task|prompt|instructions|query|question|request"
 """Names of tags around the prompt itself."""
@@ -30,6 +32,35 @@ _SAYS_NOTHING = frozenset(
 )
 
 
+_SUBJECTS = (
+    *("subject", "title", "summary", "task", "objective", "goal", "prompt", "query", "question"),
+    *("description", "instructions", "message", "text", "content", "body", "reason"),
+)
+"""Fields of a message between programs that say in words what it is about, the shortest first."""
+
+
+def words_of_json(text: str) -> str | None:
+    """What a JSON object says in words, as a program hands over a task; None for anything else.
+
+    An object without such words is known by its type.
+    """
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(found, dict):
+        return None
+    fields = cast("dict[str, Any]", found)
+    for name in _SUBJECTS:
+        value = fields.get(name)
+        if isinstance(value, dict):
+            value = next((each for each in map(cast("dict[str, Any]", value).get, _SUBJECTS) if each), None)
+        if isinstance(value, str) and value.strip() and not value.lstrip().startswith("{"):
+            return value
+    kind = fields.get("type")
+    return kind.replace("_", " ") if isinstance(kind, str) and "_" in kind else None
+
+
 _QUOTES = {'"': '"', "'": "'", "`": "`", "\u201c": "\u201d", "\u2018": "\u2019", "\u00ab": "\u00bb"}
 """Opening quotation marks, and what closes them. `opencode run` puts a prompt of several words in quotes."""
 
@@ -46,6 +77,10 @@ def unquoted(text: str) -> str:
 def first_words(text: str) -> str:
     """The text from its first meaningful words on; of a heading, only the heading. Empty if there are none."""
     text = unquoted(text)
+    # Many messages between programs are JSON in a tag.
+    if "{" in text:
+        inner = _without_wrappers(text).strip()
+        text = (words_of_json(inner) if inner.startswith("{") else None) or text
     # Few prompts have a tag, and the pattern looks back from every colon of the others.
     if "<" in text and (introduced := _INTRODUCED.match(text)):
         text = text[introduced.end() :]

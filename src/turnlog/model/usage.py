@@ -52,6 +52,8 @@ class Usage(Value, frozen=True, kw_only=True):
     web_searches: int | None = None
     web_fetches: int | None = None
     exactness: Exactness = "exact"
+    requests: tuple[Usage, ...] = ()
+    """The requests whose sum this is, where the provider made several for one answer: each has a price of its own."""
 
     @property
     def total(self) -> int | None:
@@ -122,6 +124,7 @@ def merge_usage(one: Usage | None, other: Usage | None) -> Usage | None:
     joined: dict[str, Any] = {name: _larger(getattr(one, name), getattr(other, name)) for name in (*BUCKETS, *_WEB)}
     joined["output"], joined["reasoning"] = max(_produced(one), _produced(other), key=_produced_rank)
     joined |= {name: _either(getattr(one, name), getattr(other, name)) for name in _WORDS}
+    joined["requests"] = max(one.requests, other.requests, key=_requests_rank)
     joined["exactness"] = min(one.exactness, other.exactness, key=_EXACTNESS_RANK.__getitem__)
     names = {**one.extra, **other.extra}
     joined["extra"] = {
@@ -148,6 +151,10 @@ def _produced(usage: Usage) -> tuple[int | None, int | None]:
 def _produced_rank(produced: tuple[int | None, int | None]) -> tuple[int, bool, int, bool]:
     output, reasoning = produced
     return ((output or 0) + (reasoning or 0), reasoning is not None, reasoning or 0, output is not None)
+
+
+def _requests_rank(requests: tuple[Usage, ...]) -> tuple[int, bytes]:
+    return sum(each.total or 0 for each in requests), msgspec.json.encode(requests)
 
 
 def sum_usage(usages: Iterable[Usage | None]) -> UsageTotal:

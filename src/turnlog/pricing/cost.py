@@ -12,6 +12,8 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from turnlog.model import Cost, Usage
 from turnlog.pricing import rules
 from turnlog.pricing.snapshot import read_table
@@ -80,6 +82,8 @@ def price_nanos(
     """
     if usage is None or model is None or usage.input is None or usage.output is None:
         return None
+    if usage.requests:
+        return _price_of_requests(usage, model, provider, at)
     periods = _periods(model, provider, usage.service_tier, usage.speed, usage.region)
     prices = periods[0] if len(periods) == 1 and periods[0].since is None else _holding(periods, at)
     if prices is None:
@@ -109,6 +113,17 @@ def price_nanos(
         total += usage.web_searches * units.web_search
     nanos = (total + _MILLION // 2) // _MILLION
     return nanos if nanos <= MOST else None
+
+
+def _price_of_requests(usage: Usage, model: str, provider: str | None, at: datetime | None) -> int | None:
+    """The cost of an answer that several requests made: which rates hold is decided by each prompt."""
+    tariff = {name: getattr(usage, name) for name in ("service_tier", "speed", "region")}
+    requests = [replace(each, **tariff) for each in usage.requests]
+    # The provider's own tools are counted for the answer as a whole.
+    requests[0] = replace(requests[0], web_searches=usage.web_searches)
+    costs = [price_nanos(each, model, provider, at) for each in requests]
+    known = [cost for cost in costs if cost is not None]
+    return sum(known) if len(known) == len(costs) and sum(known) <= MOST else None
 
 
 def _holding(periods: tuple[_Prices, ...], at: datetime | None) -> _Prices | None:

@@ -243,3 +243,21 @@ def test_a_title_is_one_line_of_bounded_length(tmp_path: Path) -> None:
     given = {"type": "custom-title", "customTitle": "My\ttitle\n" * 100, "sessionId": SESSION}
     title, source = title_in_store(tmp_path / "custom", prompt, given)
     assert (source, title) == ("custom", ("My title " * 100)[:199].strip() + "…")
+
+
+@pytest.mark.parametrize(
+    ("said", "title"),
+    [
+        ('{"type": "task_assignment", "taskId": "7", "subject": "Add a red button"}', "Add a red button"),
+        ('{"type": "message", "message": {"text": "Look at the tests"}}', "Look at the tests"),
+        ('{"type": "shutdown_request", "requestId": "1"}', "shutdown request"),
+        ('{"a": [1, 2]}', '{"a": [1, 2]}'),
+        ("{not json} at all", "{not json} at all"),
+    ],
+)
+def test_a_task_that_is_json_gives_its_subject_as_the_title(said: str, title: str) -> None:
+    log = Log("2.1.36")
+    prompt = f'<teammate-message teammate_id="team-lead">\n{said}\n</teammate-message>'
+    gathered = fold(log.user(prompt, isSidechain=True), kind=SourceKind.SUBAGENT)
+    (change,) = gathered.sessions.values()
+    assert change.titles["prompt"] == title

@@ -610,3 +610,13 @@ def test_every_kind_is_read_without_a_word_in_it() -> None:
         counts: dict[str, Any] = {name: getattr(changes.counts, name) for name in LineCounts.__struct_fields__}
         assert sum(counts.values()) == 1, kind
         assert counts["unreadable"] == 0, kind
+
+
+def test_a_recap_is_a_message_beside_the_conversation() -> None:
+    gathered = fold(
+        user("1", "Hello"), record("AwaySummaryEntry", text="While you were away: nothing."), answer("2", text("Hi"))
+    )
+    (recap,) = (message for message in gathered.messages.values() if message.role == "developer")
+    assert [part.text for part in recap.parts if isinstance(part, TextPart)] == ["While you were away: nothing."]
+    assert gathered.place(recap.id).fate is Fate.SIDECAR
+    assert recap.id not in {place.parent_id for place in gathered.placements.values()}

@@ -3607,6 +3607,7 @@ public enum Turnlog {
         public var webFetches: Int?
         /// One of: estimated, exact, lower_bound.
         public var exactness: String?
+        public var requests: [Usage]?
 
         public enum CodingKeys: String, CodingKey {
             case input
@@ -3623,6 +3624,7 @@ public enum Turnlog {
             case webSearches = "web_searches"
             case webFetches = "web_fetches"
             case exactness
+            case requests
         }
     }
 

@@ -17,8 +17,8 @@ from turnlog.agents.claude_code.fold_context import (
     note_early_reply,
 )
 from turnlog.agents.claude_code.records import ApiMessage, ClaudeRecord, ContentBlock
+from turnlog.agents.claude_code.responses import follows_repetition, note_response, response_of
 from turnlog.agents.claude_code.state import (
-    ROOT,
     SYNTHETIC,
     ClaudeCallDraft,
     ClaudeMessageDraft,
@@ -31,7 +31,7 @@ from turnlog.model import Part
 
 
 def read_assistant(context: ClaudeContext, record: ClaudeRecord) -> None:
-    """Read an `assistant` record. Records of one message are joined by its id, whatever records come between them."""
+    """Read an `assistant` record. Those of one response are one message, whatever records come between them."""
     message = record.message
     if message is None:
         add_malformed_record(context, record)
@@ -41,12 +41,14 @@ def read_assistant(context: ClaudeContext, record: ClaudeRecord) -> None:
         settle_rejections(context)
     context.note_text(record)
     session = context.session_of(record)
-    message_id = message.id or record.uuid or context.position_id()
+    context.note_age(record, session)
+    message_id = response_of(context, record, message, session)
     place, begins_again = context.state.messages.get(message_id), False
     if place is None:
         place = _place_message(context, message_id, record, message, session)
     elif record.uuid is not None:
         begins_again = _continue_message(context, record, message_id, place, session)
+    note_response(place, record, message)
     draft = context.reopen(message_id, place, session)
     if record.uuid is not None:
         draft.record_ids.append(record.uuid)
@@ -82,7 +84,16 @@ def _place_message(
     # A block that is numbered in the log has its number in a copy too.
     is_copy = context.reads_copy and record.api_block_index is None
     follows = context.state.texts.get(parent)
-    place = ClaudePendingMessage(context.position, parent, state.turn or None, step, is_copy=is_copy, follows=follows)
+    place = ClaudePendingMessage(
+        context.position,
+        parent,
+        state.turn or None,
+        step,
+        is_copy=is_copy,
+        follows=follows,
+        session=None if session is context.main else session.id,
+        response_id=message.id if message.id != message_id else None,
+    )
     forgotten = context.state.remember_message(message_id, place)
     # Blocks of a forgotten message are numbered from 0 again, so it must not continue in the same draft: with another
     # split of the same bytes it would not.
@@ -113,22 +124,7 @@ def _continue_message(
     follows_injected = node == state.leaf and state.anchor == message_id
     assert record.uuid is not None
     context.state.remember_record(record.uuid, node if follows_injected else message_id)
-    return not follows_injected and node != message_id and _follows_repetition(context, place, node, session)
-
-
-def _follows_repetition(
-    context: ClaudeContext, place: ClaudePendingMessage, node: str, session: SessionContext
-) -> bool:
-    """Whether a node is what a message follows, written again: a message that is repeated, or another of that text.
-
-    A prompt, context or another answer that only came between the records of the message is none.
-    """
-    if node == place.parent:
-        parent = context.state.messages.get(node)
-        return parent is not None and parent.blocks.repeated is not None
-    # A message that follows the anchor has the newest context as its parent: see `ClaudeContext.attach`.
-    parent = session.state.leaf if node == session.state.anchor else node
-    return place.follows is not None and place.follows == context.state.texts.get(parent or ROOT)
+    return not follows_injected and node != message_id and follows_repetition(context, place, node, session)
 
 
 def _add_blocks(

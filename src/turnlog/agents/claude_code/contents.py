@@ -15,6 +15,7 @@ from zlib import crc32
 from msgspec import UNSET, Raw, UnsetType
 
 from turnlog.agents.claude_code.records import (
+    ApiIteration,
     ApiUsage,
     BlockCitation,
     ClaudeRecord,
@@ -173,17 +174,11 @@ def usage_of(wire: ApiUsage, *, final: bool) -> Usage:
     `final`: the line has a stop reason. Without one the counts are those of the stream's start and so lower bounds:
     Claude Code 1.0.24 to 2.1.20 wrote such counts on most lines, and an aborted stream never has others.
     """
-    write_5m, write_1h, write = _cache_writes(wire)
-    output, reasoning = _outputs(wire)
     server = wire.server_tool_use
+    counts = _counts_of(wire)
     return Usage(
-        input=wire.input_tokens,
-        cache_read=wire.cache_read_input_tokens,
-        cache_write_5m=write_5m,
-        cache_write_1h=write_1h,
-        cache_write=write,
-        output=output,
-        reasoning=reasoning,
+        **counts,
+        requests=_requests_of(wire, counts),
         service_tier=wire.service_tier,
         speed=wire.speed,
         region=None if wire.inference_geo == UNKNOWN_REGION else wire.inference_geo or None,
@@ -193,7 +188,54 @@ def usage_of(wire: ApiUsage, *, final: bool) -> Usage:
     )
 
 
-def _cache_writes(wire: ApiUsage) -> tuple[int | None, int | None, int | None]:
+OWN_REQUEST = "message"
+"""The type of the requests that the model of an answer made for it: the counts of the answer are their sum."""
+
+
+def other_requests_of(wire: ApiUsage, *, final: bool) -> list[tuple[str | None, Usage]]:
+    """The requests behind an answer whose tokens are not in its counts, each with its model if that is another one.
+
+    `advisor_message` is an answer of another model to this one, `compaction` the summary that a provider wrote.
+    """
+    return [
+        (each.model, Usage(**_counts_of(each), exactness="exact" if final else "lower_bound"))
+        for each in wire.iterations or ()
+        if each.type not in (None, OWN_REQUEST)
+    ]
+
+
+def _requests_of(wire: ApiUsage, counts: dict[str, Any]) -> tuple[Usage, ...]:
+    """The requests whose sum the counts are; none where it was only one, or where they are another sum."""
+    own = [each for each in wire.iterations or () if each.type == OWN_REQUEST]
+    if len(own) < 2:
+        return ()
+    requests = tuple([Usage(**_counts_of(each)) for each in own])
+    totals = Usage(**counts)
+    prompts = [sum(filter(None, _prompt_of(each))) for each in (*requests, totals)]
+    outputs = [(each.output or 0) + (each.reasoning or 0) for each in (*requests, totals)]
+    is_sum = sum(prompts[:-1]) == prompts[-1] and sum(outputs[:-1]) == outputs[-1]
+    return requests if is_sum else ()
+
+
+def _prompt_of(usage: Usage) -> tuple[int | None, ...]:
+    return usage.input, usage.cache_read, usage.cache_write_5m, usage.cache_write_1h, usage.cache_write
+
+
+def _counts_of(wire: ApiUsage | ApiIteration) -> dict[str, Any]:
+    write_5m, write_1h, write = _cache_writes(wire)
+    output, reasoning = _outputs(wire)
+    return {
+        "input": wire.input_tokens,
+        "cache_read": wire.cache_read_input_tokens,
+        "cache_write_5m": write_5m,
+        "cache_write_1h": write_1h,
+        "cache_write": write,
+        "output": output,
+        "reasoning": reasoning,
+    }
+
+
+def _cache_writes(wire: ApiUsage | ApiIteration) -> tuple[int | None, int | None, int | None]:
     """Tokens written to the cache for five minutes, for one hour, and for a time that is not known."""
     split, total = wire.cache_creation, wire.cache_creation_input_tokens
     if split is None:
@@ -204,7 +246,7 @@ def _cache_writes(wire: ApiUsage) -> tuple[int | None, int | None, int | None]:
     return write_5m, write_1h, rest if rest > 0 else None
 
 
-def _outputs(wire: ApiUsage) -> tuple[int | None, int | None]:
+def _outputs(wire: ApiUsage | ApiIteration) -> tuple[int | None, int | None]:
     details, output = wire.output_tokens_details, wire.output_tokens
     thinking = details.thinking_tokens if details else None
     # Before 2.1.2x the output contains the thinking, and nothing separates them.

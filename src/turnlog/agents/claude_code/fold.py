@@ -21,12 +21,13 @@ from turnlog.agents.base import Detection, Source, SourceKind
 from turnlog.agents.changes import Changes, LeafTitle
 from turnlog.agents.claude_code import NAME
 from turnlog.agents.claude_code.assistant_messages import read_assistant
+from turnlog.agents.claude_code.contents import text_of
 from turnlog.agents.claude_code.fold_context import ClaudeContext, SessionContext, add_record_event
 from turnlog.agents.claude_code.record_kinds import TYPES
 from turnlog.agents.claude_code.records import ApiFailure, ClaudeRecord, decode_record, read_lines
 from turnlog.agents.claude_code.sources import agent_id_in, source_of
 from turnlog.agents.claude_code.state import ClaudeState, PendingCompaction, decode_state, encode_state, message_of_node
-from turnlog.agents.claude_code.user_messages import add_message, read_attachment, read_user
+from turnlog.agents.claude_code.user_messages import add_message, add_recap, read_attachment, read_user
 from turnlog.agents.decoding import aware, fields_of, value_of
 from turnlog.agents.jsonl import count_lines, whole_lines
 from turnlog.model import CompactionEvent, ErrorEvent
@@ -138,6 +139,9 @@ def read_system(context: ClaudeContext, record: ClaudeRecord) -> None:
     elif record.subtype == "local_command" and record.content:
         add_message(context, record, session, record.content, None)
         context.changes.counts.messages += 1
+    elif record.subtype == "away_summary" and record.content:
+        add_recap(context, record, session, text_of(record.content))
+        context.changes.counts.messages += 1
     # `stop_hook_summary` is a fact about the run, unless a hook failed.
     elif record.hook_errors:
         add_hook_error(context, record, session)
@@ -196,7 +200,7 @@ def begin_compaction(context: ClaudeContext, record: ClaudeRecord, session: Sess
         record.parent_uuid = record.logical_parent_uuid or UNSET
     # 1.0.128 to 2.1.20 write `trigger` and `preTokens` alone; nothing is preserved then.
     facts = record.compact_metadata
-    kept, lost = _kept_messages(context, record)
+    kept, lost = _kept_messages(context, record, session)
     event = CompactionEvent(
         id=record.uuid or context.position_id(),
         position=context.position,
@@ -210,7 +214,13 @@ def begin_compaction(context: ClaudeContext, record: ClaudeRecord, session: Sess
     # Where the user chose what is summarized (up to a prompt, or from it, 2.1.330), messages on both sides of the
     # logical parent are summarized or kept, so the boundary follows the newest one.
     chosen = facts is not None and facts.messages_summarized is not None
-    node = session.state.leaf if chosen and session.state.leaf else context.parent_node(record, session)
+    # After a history that is written again, its logical parent is a record of that.
+    state, reached = session.state, session.state.reached
+    if reached is not None:
+        state.leaf, state.anchor, state.turn, state.step = reached.leaf, reached.anchor, reached.turn, reached.step
+    follows_newest = chosen or reached is not None
+    node = state.leaf if follows_newest and state.leaf else context.parent_node(record, session)
+    state.compacted_at, state.reached = record.timestamp, None
     if record.uuid is not None:
         context.state.remember_record(record.uuid, node)
     # Two boundaries in a row: the first compaction was cut off before its summary.
@@ -226,11 +236,18 @@ def begin_compaction(context: ClaudeContext, record: ClaudeRecord, session: Sess
     context.changes.counts.events += 1
 
 
-def _kept_messages(context: ClaudeContext, record: ClaudeRecord) -> tuple[tuple[str, ...], list[str]]:
+def _kept_messages(
+    context: ClaudeContext, record: ClaudeRecord, session: SessionContext
+) -> tuple[tuple[str, ...], list[str]]:
     """The ids of messages that stay in the context, and the record ids of those that are not remembered."""
     facts = record.compact_metadata
     preserved = facts.preserved_messages if facts else None
     records = (preserved.all_uuids or preserved.uuids or []) if preserved else []
+    segment = facts.preserved_segment if facts else None
+    if preserved is None and segment is not None and segment.head_uuid is not None:
+        reached = session.state.reached
+        last = reached.leaf if reached else context.state.nodes.get(segment.tail_uuid or "")
+        return _messages_between(context, segment.head_uuid, last)
     found: dict[str, None] = {}
     lost: list[str] = []
     for record_id in records:
@@ -241,6 +258,22 @@ def _kept_messages(context: ClaudeContext, record: ClaudeRecord) -> tuple[tuple[
         else:
             found[message_id] = None
     return tuple(found), lost
+
+
+def _messages_between(context: ClaudeContext, head: str, last: str | None) -> tuple[tuple[str, ...], list[str]]:
+    """The messages from the record `head` to the message `last`, as far as they are remembered."""
+    nodes = context.state.nodes
+    # Where the first one is not remembered, all that are remembered come after it.
+    found: dict[str, None] = {}
+    is_kept = head not in nodes
+    for record_id, node in nodes.items():
+        is_kept = is_kept or record_id == head
+        message_id = message_of_node(node) if is_kept else None
+        if last in found and message_id != last:
+            break
+        if message_id is not None:
+            found[message_id] = None
+    return tuple(found), [] if head in nodes else [head]
 
 
 # -- progress records
@@ -262,7 +295,7 @@ def read_progress(context: ClaudeContext, record: ClaudeRecord) -> None:
     parent = context.session_of(record)
     if record.uuid is not None:
         # Progress records are links of the parent's chain in early 2.1: the next record may name one as its parent.
-        context.state.remember_record(record.uuid, context.parent_node(record, parent))
+        context.state.remember_record(record.uuid, context.event_node(record, parent))
     child = context.child(copy.agent_id or "")
     # The link is the same for every copy, so the first one is enough.
     if record.parent_tool_use_id is not None and child.state.leaf is None:

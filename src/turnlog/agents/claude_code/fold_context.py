@@ -24,6 +24,7 @@ from turnlog.agents.claude_code.state import (
     ClaudeSessionState,
     ClaudeState,
     EarlyReplies,
+    Reached,
     message_of_node,
     unresolved_node,
 )
@@ -57,6 +58,8 @@ class ClaudeContext(LineContext):
         """The changes of this feed, messages in the order in which the feed met them first."""
         changes = self.changes
         changes.messages = [item if isinstance(item, MessageChange) else item.change() for item in self.new_messages]
+        drafts = (item for item in self.new_messages if isinstance(item, ClaudeMessageDraft))
+        changes.messages += [call for draft in drafts for call in draft.other_calls()]
         for session in (self.main, *self._children.values()):
             change = session.change
             change.active_leaf = session.newest_record if session.named_leaf is None else session.named_leaf
@@ -67,11 +70,15 @@ class ClaudeContext(LineContext):
     # -- sessions
     def session_of(self, record: ClaudeRecord) -> SessionContext:
         """The session that a record belongs to: the file's own, or a sidechain in it. Updates it with the record."""
-        # In a subagent's own file (2.0 and later) every record is `isSidechain`; only in a parent's log does the flag
-        # mean another session.
-        session = self.main if self.is_subagent or not record.is_sidechain else self._sidechain_of(record)
+        session = self.main if self.is_of_main(record) else self._sidechain_of(record)
         self._update_session(record, session)
         return session
+
+    def is_of_main(self, record: ClaudeRecord) -> bool:
+        """Whether a record is of the file's own session."""
+        # In a subagent's own file (2.0 and later) every record is `isSidechain`; only in a parent's log does the flag
+        # mean another session.
+        return self.is_subagent or not record.is_sidechain
 
     def child(self, agent_id: str) -> SessionContext:
         """The session of a subagent."""
@@ -236,12 +243,37 @@ class ClaudeContext(LineContext):
             return ROOT
         return session.state.leaf or ROOT
 
+    def event_node(self, record: ClaudeRecord, session: SessionContext) -> str:
+        """The node of a record that is no message: what names it as its parent follows that node's message.
+
+        A record of a run may be written late, below an older record than the newest. The conversation goes on after
+        the newest message nevertheless: only a message makes a branch.
+        """
+        newest = session.state.newest()
+        if newest is None or not _may_be_late(record) or precedes_early_replies(record, session):
+            return self.parent_node(record, session)
+        return newest
+
+    def note_age(self, record: ClaudeRecord, session: SessionContext) -> None:
+        """Note where the conversation is when records from before its newest compaction begin to be written again.
+
+        At a second compaction in one process, Claude Code writes the whole history again (2.1.260).
+        """
+        state = session.state
+        if record.timestamp is None or state.compacted_at is None or record.timestamp >= state.compacted_at:
+            state.reached = None
+        elif state.reached is None and state.leaf is not None:
+            state.reached = Reached(state.leaf, state.anchor, state.turn, state.step)
+
     def attach(self, record: ClaudeRecord, session: SessionContext) -> tuple[str, bool]:
         """The node of a new message's parent, and whether the message begins a branch."""
         state = session.state
         node = self.parent_node(record, session)
         if state.leaf is None or node == state.leaf:
             return node, False
+        # What a hook says may be written late, as an event is: see `event_node`.
+        if record.attachment is not None and _may_be_late(record):
+            return state.leaf, False
         # Only injected context comes between anchor and leaf. Its parent is a result as often as it is the parent of
         # what follows, so two children of the anchor are one branch.
         if node == state.anchor:
@@ -301,7 +333,7 @@ class ClaudeContext(LineContext):
     def add_event(self, event: HistoryEvent, record: ClaudeRecord, session: SessionContext) -> EventChange:
         """Add the event that a record is, at the record's place in the chain."""
         # Records without a `uuid` (titles, costs, the leaf) are not part of the chain: nothing names them as parent.
-        node = self.parent_node(record, session) if record.uuid is not None else ROOT
+        node = self.event_node(record, session) if record.uuid is not None else ROOT
         change = EventChange(
             session_id=session.id,
             event=event,
@@ -345,6 +377,17 @@ class SessionContext:
 
 
 # -- records that become events
+
+_OF_HOOKS = ("hook_", "async_hook_")
+"""Beginnings of the types of attachments that hooks cause. Any other attachment is context, which may be written just
+before the prompt that it belongs to, and then begins a branch with it."""
+
+
+def _may_be_late(record: ClaudeRecord) -> bool:
+    """Whether a record says how a run went: it may come after what follows its parent."""
+    if record.attachment is not None:
+        return record.attachment.type.startswith(_OF_HOOKS)
+    return record.type in ("system", "progress")
 
 
 def add_record_event(context: ClaudeContext, record: ClaudeRecord, session: SessionContext) -> None:

@@ -178,6 +178,7 @@ _CONVERSATION = dict.fromkeys(
     (
         "user",
         "assistant",
+        "system/away_summary",
         "system/local_command",
         "progress/agent_progress",
     ),
@@ -253,7 +254,6 @@ _RECORDS = dict.fromkeys(
         "session-owner",
         "speculation-accept",
         "system/agents_killed",
-        "system/away_summary",
         "system/bridge_status",
         "system/cloud_session_status",
         "system/file_snapshot",

@@ -145,6 +145,14 @@ class CompactMetadata(_Wire, gc=False):
     post_tokens: int | None = None
     messages_summarized: int | None = None
     preserved_messages: PreservedMessages | None = None
+    preserved_segment: PreservedSegment | None = None
+
+
+class PreservedSegment(_Wire, gc=False):
+    """The first and the last record of those that stay in the context after a compaction."""
+
+    head_uuid: str | None = None
+    tail_uuid: str | None = None
 
 
 class PreservedMessages(_Wire, gc=False):
@@ -285,6 +293,20 @@ class ApiUsage(msgspec.Struct, gc=False):
     service_tier: str | None = None
     speed: str | None = None
     inference_geo: str | None = None
+    iterations: list[ApiIteration] | None = None
+
+
+class ApiIteration(msgspec.Struct, gc=False):
+    """One request of those that the provider made for one answer."""
+
+    type: str | None = None
+    model: str | None = None
+    input_tokens: Count | None = None
+    cache_creation_input_tokens: Count | None = None
+    cache_read_input_tokens: Count | None = None
+    cache_creation: CacheCreation | None = None
+    output_tokens: Count | None = None
+    output_tokens_details: OutputDetails | None = None
 
 
 class CacheCreation(msgspec.Struct, gc=False):

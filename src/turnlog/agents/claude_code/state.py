@@ -22,7 +22,7 @@ from msgspec import UNSET, Raw, UnsetType
 from turnlog.agents.changes import MessageChange, Placement, RecordRef
 from turnlog.agents.claude_code import contents
 from turnlog.agents.claude_code.blocks import BlockNumbers, SeenBlocks, WrittenBlock
-from turnlog.agents.claude_code.contents import TOOL_KINDS, usage_of
+from turnlog.agents.claude_code.contents import TOOL_KINDS, other_requests_of, usage_of
 from turnlog.agents.claude_code.records import ApiMessage, ApiUsage, ClaudeRecord
 from turnlog.agents.decoding import in_order_of_arrival, keep_newest, state_codec
 from turnlog.anthropic_api import STOP_REASONS
@@ -96,6 +96,17 @@ class ClaudePendingMessage(msgspec.Struct, array_like=True):
     """It is known by copies in another session's log, which may leave out blocks."""
     follows: int | None = None
     """Checksum of what its parent says, if that is a prompt or context."""
+    session: str | None = None
+    """Session id of another session in the file that has it; None for the file's own session."""
+    response_id: str | None = None
+    """Its `message.id`, where that is not its id, because an earlier response has it."""
+    request_id: str | None = None
+    input: int = 0
+    """Input tokens, those from the cache and into it included; 0 if unknown."""
+    is_final: bool = False
+    """The count is that of a record with a stop reason."""
+    last_at: datetime | None = None
+    """Time of its newest record."""
 
 
 class ClaudePendingCall(msgspec.Struct, array_like=True):
@@ -124,6 +135,15 @@ class EarlyReplies(msgspec.Struct, array_like=True):
     """The record that the first one names as its parent, and that has not been read yet."""
     inserted: int = 0
     """Messages that were placed before the first one so far."""
+
+
+class Reached(msgspec.Struct, array_like=True):
+    """How far a conversation had come."""
+
+    leaf: str
+    anchor: str | None
+    turn: int
+    step: int
 
 
 class ClaudeSessionState(msgspec.Struct):
@@ -155,6 +175,14 @@ class ClaudeSessionState(msgspec.Struct):
     prompt_during_calls: tuple[str, str] | None = msgspec.field(name="meanwhile", default=None)
     """A message whose calls still ran when a prompt was sent, and the id of that prompt. Results of these calls come
     after the prompt."""
+    compacted_at: datetime | None = None
+    """Time of the newest compaction."""
+    reached: Reached | None = None
+    """While records from before that compaction are written again: how far the conversation had come before them."""
+
+    def newest(self) -> str | None:
+        """Id of the newest message, not counting those that are written again."""
+        return self.leaf if self.reached is None else self.reached.leaf
 
 
 class DeferredRejection(msgspec.Struct, array_like=True):
@@ -199,6 +227,8 @@ class ClaudeState(msgspec.Struct):
     sidechains: dict[str, str] = {}
     """Record id -> the session id of the inline sidechain it belongs to."""
     messages: dict[str, ClaudePendingMessage] = {}
+    responses: dict[str, str] = {}
+    """A `message.id` that several responses have -> the id of the newest message with it."""
     calls: dict[str, ClaudePendingCall] = {}
     tasks: dict[str, str] = {}
     """Id of a background task -> the call that started it."""
@@ -238,6 +268,11 @@ class ClaudeState(msgspec.Struct):
     def remember_message(self, message_id: str, message: ClaudePendingMessage) -> str | None:
         """Keep a message that may continue; return the id of the one that was dropped for it."""
         return keep_newest(self.messages, message_id, message, _MOST_MESSAGES)
+
+    def remember_response(self, response_id: str, message_id: str) -> None:
+        """Keep that a further response has a `message.id`."""
+        self.responses.pop(response_id, None)
+        keep_newest(self.responses, response_id, message_id, _MOST_CALLS)
 
     def remember_call(self, call_id: str, call: ClaudePendingCall) -> None:
         """Keep a call until its final result is read."""
@@ -372,10 +407,48 @@ class ClaudeMessageDraft:
         Every line of a message repeats the counts. Lines with a stop reason have the final ones and overrule the
         others; among lines of the same kind the larger count wins.
         """
+        final, counted = self._counted()
+        return reduce(merge_usage, [usage_of(wire, final=final) for wire in counted], None)
+
+    def _counted(self) -> tuple[bool, list[ApiUsage]]:
+        """Whether final counts are known, and the counts that hold."""
         # 1.0.24 to 2.1.20 write the counts of the stream's start, without a stop reason, on most lines.
         final = any(final for final, _ in self.usages)
-        counted = [usage_of(wire, final=final) for is_final, wire in self.usages if is_final is final]
-        return reduce(merge_usage, counted, None)
+        return final, [wire for is_final, wire in self.usages if is_final is final]
+
+    def other_calls(self) -> list[MessageChange]:
+        """The model calls behind this one that have tokens of their own: another model advised it, for example.
+
+        They have no text of their own: what an advisor said is a part of the message.
+        """
+        found: list[MessageChange] = []
+        final, counted = self._counted()
+        readings = [other_requests_of(wire, final=final) for wire in counted if wire.iterations]
+        for number, (model, usage) in enumerate(max(readings, key=len, default=list[tuple[str | None, Usage]]())):
+            call = Message(
+                id=f"{self.id}~{number}",
+                role="assistant",
+                created_at=self.created_at,
+                completed_at=self.completed_at,
+                model=model or self.model,
+                response_id=self.pending.response_id or self.id,
+                request_id=self.request_id,
+                raw_stop_reason=self.raw_stop_reason,
+                usage=usage,
+            )
+            place = Placement(
+                session_id=self.session_id,
+                # No record begins within the line.
+                position=self.pending.position + 1 + number,
+                records=tuple(self.records[:1]),
+                parent_id=self.id,
+                turn=self.pending.turn,
+                fate=Fate.SIDECAR,
+                copied=self.handed_over or self.copied_from is not None,
+                handed_over=self.handed_over,
+            )
+            found.append(MessageChange(message=call, placement=place))
+        return found
 
     def numbers_of(self, record: ClaudeRecord, written: Sequence[WrittenBlock], *, begins_again: bool) -> list[int]:
         """The numbers of a record's blocks. See `BlockNumbers`."""
@@ -413,7 +486,7 @@ class ClaudeMessageDraft:
             completed_at=self.completed_at,
             model=self.model,
             requested_model=self.requested_model,
-            response_id=None if self.synthetic else self.id,
+            response_id=None if self.synthetic else self.pending.response_id or self.id,
             request_id=self.request_id,
             stop_reason=self._stop_reason(),
             raw_stop_reason=self.raw_stop_reason,

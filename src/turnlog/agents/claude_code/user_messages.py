@@ -37,7 +37,7 @@ from turnlog.agents.claude_code.tool_results import (
     tags_of,
 )
 from turnlog.agents.decoding import raw_at
-from turnlog.model import InterruptEvent, Message, Origin, Part, RewindEvent, TextPart
+from turnlog.model import Fate, InterruptEvent, Message, Origin, Part, RewindEvent, TextPart
 from turnlog.model.session import title_from, title_line
 
 
@@ -50,9 +50,13 @@ def read_user(context: ClaudeContext, record: ClaudeRecord) -> None:
     if context.note_text(record):
         _read_other_record(context, record)
         return
+    # Of a record that is read again, nothing but its age counts.
+    if record.uuid is not None and record.uuid in context.state.nodes and context.is_of_main(record):
+        context.note_age(record, context.main)
     if context.is_known(record):
         return
     session = context.session_of(record)
+    context.note_age(record, session)
     content = message.content or ""
     items = [] if isinstance(content, str) else content
     # Results come as blocks of user records, because the Messages API has no role of their own for them.
@@ -112,13 +116,15 @@ def _read_interrupt(
 
 def add_interrupt(context: ClaudeContext, record: ClaudeRecord, session: SessionContext, during: str) -> None:
     """Add the interrupt for an Esc of the user, which the log has in the place of a prompt."""
-    settle_rejections(context, record.interrupted_message_id)
+    stopped = record.interrupted_message_id
+    stopped = context.state.responses.get(stopped or "", stopped)
+    settle_rejections(context, stopped)
     event = InterruptEvent(
         id=record.uuid or context.position_id(),
         position=context.position,
         created_at=record.timestamp,
         during="tool" if during == "tool" else "answer",
-        message_id=record.interrupted_message_id or session.state.anchor,
+        message_id=stopped or session.state.anchor,
     )
     context.add_event(event, record, session)
 
@@ -196,6 +202,25 @@ def add_message(
     # What a carried report says is in the result of the carried call.
     if origin is Origin.NOTIFICATION and record.turnlog is None:
         add_task_reports(context, record, session, user_text)
+
+
+def add_recap(context: ClaudeContext, record: ClaudeRecord, session: SessionContext, text: str) -> None:
+    """Add a recap for the user who comes back to the session. The model never gets it, and nothing follows it."""
+    message_id, node = record.uuid or context.position_id(), context.event_node(record, session)
+    message = Message(
+        id=message_id,
+        role="developer",
+        parts=(TextPart(id=f"{message_id}.0", text=text),),
+        origin=Origin.HARNESS,
+        created_at=record.timestamp,
+        metadata=_metadata_of(record, text, Origin.HARNESS),
+    )
+    place = _placement_of(context, record, session, node, context.position)
+    # Later records may name it as their parent, and then follow what it follows.
+    place = msgspec.structs.replace(place, record_ids=(), fate=Fate.SIDECAR)
+    context.new_messages.append(MessageChange(message=message, placement=place))
+    if record.uuid is not None:
+        context.state.remember_record(record.uuid, node)
 
 
 def _origin_in_session(

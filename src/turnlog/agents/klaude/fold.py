@@ -204,6 +204,21 @@ def _kept_lines(active: list[ActiveLine], data: KlaudeData) -> list[ActiveLine]:
     return active[max(data.first_kept_index or 0, 0) :]
 
 
+def _read_recap(context: KlaudeContext, kind: str, data: KlaudeData) -> None:
+    """Read a recap for the user who comes back to the session. The model never gets it, and nothing follows it."""
+    identity = context.position_id()
+    context.add_beside(
+        Message(
+            id=identity,
+            role="developer",
+            parts=(TextPart(id=f"{identity}.0", text=data.text or ""),),
+            origin=Origin.HARNESS,
+            created_at=time_of(data.created_at),
+        )
+    )
+    context.changes.counts.messages += 1
+
+
 def _add_summary(context: KlaudeContext, identity: str, data: KlaudeData, metadata: dict[str, Any]) -> None:
     message = Message(
         id=identity,
@@ -270,6 +285,7 @@ _BY_KIND: dict[str, _Reader] = {
     "UserMessageItem": read_user,
     "AssistantMessage": read_assistant,
     "ForkSummaryEntry": _read_fork_summary,
+    "AwaySummaryEntry": _read_recap,
 }
 
 _BY_OUTCOME: dict[KlaudeRecordOutcome, _Reader] = {

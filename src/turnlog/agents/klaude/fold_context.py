@@ -134,6 +134,11 @@ class KlaudeContext(LogContext):
         checksum = None if text is None else crc32(text.encode(errors="replace"))
         state.active.append(ActiveLine(self.line_number - 1, message.id, self.position, checksum))
 
+    def add_beside(self, message: Message) -> None:
+        """Add a message that is beside the conversation; its line has a place on the active branch nevertheless."""
+        self._add(message, self.position, parent=self.state.leaf, fate=Fate.SIDECAR)
+        self.add_line()
+
     def extend_message(self, message: Message, *, step: int | None) -> None:
         """Add another piece of an answer whose message was added before."""
         self._add(message, self.position, parent=None, step=step)

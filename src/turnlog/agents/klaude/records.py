@@ -49,7 +49,7 @@ HISTORY_EVENTS: dict[str, KlaudeRecordOutcome] = {
     "LLMRequestEntry": KlaudeRecordOutcome.RUN_METADATA,
     "SpawnSubAgentEntry": KlaudeRecordOutcome.RUN_METADATA,
     "TaskFileChangeSummaryEntry": KlaudeRecordOutcome.RUN_METADATA,
-    "AwaySummaryEntry": KlaudeRecordOutcome.RECORD,
+    "AwaySummaryEntry": KlaudeRecordOutcome.MESSAGE,
     "PromptSuggestionEntry": KlaudeRecordOutcome.RECORD,
     "SideQuestionEntry": KlaudeRecordOutcome.RECORD,
 }
@@ -153,6 +153,7 @@ class KlaudeData(msgspec.Struct, gc=False):
     tool_name: str | None = None
     status: str | None = None
     output_text: str | None = None
+    text: str | None = None
     error: str | None = None
     summary: str | None = None
     first_kept_index: int | None = None

@@ -20,6 +20,7 @@ from turnlog.model.base import field_default
 from turnlog.model.codec import encode
 from turnlog.model.merge import PartKey, add_result, block_index, is_copied, merge_parts, part_key
 from turnlog.model.parts import Part, ToolState
+from turnlog.store.reconcile.responses import named
 
 
 class Rewrite(NamedTuple):
@@ -190,15 +191,7 @@ def as_it_is_now(
 
 def set_aside(message: Message, generation: int) -> Message:
     """What a generation of the file said, as a separate message: `<id>~<generation>`."""
-    name = f"{message.id}~{generation}"
-    prefix = f"{message.id}."
-    parts = tuple(
-        msgspec.structs.replace(part, id=f"{name}.{part.id.removeprefix(prefix)}")
-        if part.id is not None and part.id.startswith(prefix)
-        else part
-        for part in message.parts
-    )
-    return msgspec.structs.replace(message, id=name, parts=parts)
+    return named(message, f"{message.id}~{generation}")
 
 
 def _results(message: Message) -> list[ToolResult]:

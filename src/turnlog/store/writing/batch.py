@@ -40,6 +40,7 @@ from turnlog.store.writing.events import (
 from turnlog.store.writing.message_updates import MessageUpdates
 from turnlog.store.writing.messages import MessageInserts
 from turnlog.store.writing.prepared import FoldedMessage, PreparedMessage, Pricer, Reading, prepare
+from turnlog.store.writing.response_names import ResponseNames
 from turnlog.store.writing.transaction import SavedChanges, SourceRow, Transaction
 
 _LOOKUP_SIZE = 500
@@ -74,6 +75,7 @@ class Batch:
         self._inserts = MessageInserts(self._transaction, self._branches, worker)
         self._updates = MessageUpdates(self._transaction, self._branches, archive)
         self._events = EventRows(self._transaction, self._branches)
+        self._names = ResponseNames(self._transaction, self._updates, self._stored_keys)
         self._linked: set[str] = set()
         self._rewritten: list[SourceRow] = []
         self._sessions_of: defaultdict[int, set[str]] = defaultdict(set)
@@ -147,6 +149,10 @@ class Batch:
                 sessions.apply_from_hooks(change)
             else:
                 sessions.apply(change, is_rewritten=source.generation > 0)
+        # Messages of programs and hooks have ids of their own.
+        if source.key and not source.is_hooks:
+            self._inserts.finish_write()
+            readings, changes = self._names.apply(readings, changes)
         self._save_messages(readings)
         self._save_late_results(changes.results)
         self._events.save(changes.events)
@@ -263,7 +269,7 @@ class Batch:
         drafts = map(self._transaction.sessions.draft, orphaned)
         return {draft.session_id or session_id_of(self._connection, draft.key) for draft in drafts}
 
-    def _stored_keys(self, ids: list[str]) -> dict[str, int]:
+    def _stored_keys(self, ids: Sequence[str]) -> dict[str, int]:
         """Id -> key of the messages that are stored already."""
         found: dict[str, int] = {}
         for start in range(0, len(ids), _LOOKUP_SIZE):
@@ -340,7 +346,7 @@ def _clear_derived(connection: Connection) -> None:
     for table in ("parts", "more_paths", "blob_uses", "archived_texts", "call_orders"):
         connection.execute(f"DELETE FROM {table} WHERE message_key NOT IN (SELECT key FROM messages)")
     connection.execute("DELETE FROM blobs WHERE sha256 NOT IN (SELECT sha256 FROM blob_uses)")
-    for table in ("links", "spills", "leaf_titles", "source_sessions"):
+    for table in ("links", "spills", "leaf_titles", "source_sessions", "response_names"):
         connection.execute(f"DELETE FROM {table}")
     # A truncated last line comes after the folded bytes: the sync that saw it has reported it, and the report stays.
     connection.execute("DELETE FROM diagnostics WHERE reason <> ?", (CUT_OFF,))

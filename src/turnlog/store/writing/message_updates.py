@@ -13,8 +13,9 @@ from typing import NamedTuple
 from turnlog.agents.base import HOOKED_FROM
 from turnlog.agents.changes import MessageChange, Placement, RecordRef, ResultChange, with_model
 from turnlog.model import Fate, Message
+from turnlog.model.codec import decode_event, encode
 from turnlog.model.merge import OriginalBlocks, are_numbered_apart, merge_messages, with_numbers
-from turnlog.store import bodies
+from turnlog.store import bodies, zstd
 from turnlog.store.archive import Archive
 from turnlog.store.external_content import (
     BlobLoader,
@@ -24,6 +25,7 @@ from turnlog.store.external_content import (
     replace_blobs,
 )
 from turnlog.store.frames import BODY_COLUMNS, PLACE_COLUMNS, BodyReader, save_alone
+from turnlog.store.keys import session_id_of
 from turnlog.store.packed_columns import PARENT_ID, pack_ids, pack_parent, pack_records, unpack_ids, unpack_records
 from turnlog.store.reconcile.calls import ABANDONED, CallEnd, abort_open_calls
 from turnlog.store.reconcile.fates import BranchTracker
@@ -35,6 +37,7 @@ from turnlog.store.reconcile.merge import (
     merge_records,
     with_later_turn,
 )
+from turnlog.store.reconcile.responses import event_with_names, named
 from turnlog.store.reconcile.rewritten import as_it_is_now, compare, set_aside
 from turnlog.store.rows import (
     MESSAGE_COLUMNS,
@@ -49,6 +52,20 @@ from turnlog.store.writing.transaction import SourceRow, Transaction
 
 _MESSAGE_UPDATE = (
     f"UPDATE messages SET {', '.join(f'{name} = ?' for name in (*MESSAGE_COLUMNS[3:], *PLACE_COLUMNS))} WHERE key = ?"
+)
+_SUPERSEDED_IN = "SELECT session_key FROM superseded WHERE message_key = ?"
+_NAMED_IN_SESSION = tuple(
+    f"UPDATE {table} SET {column} = ?1 WHERE session_key = ?2 AND {column} = ?3"
+    for table, columns in (
+        ("memberships", ("parent_id", "fate_cause")),
+        ("superseded", ("parent_id", "fate_cause")),
+        ("events", ("parent_id",)),
+    )
+    for column in columns
+)
+_EVENTS_WITH_NAMES = (
+    "SELECT key, body FROM events WHERE session_key = ? AND body IS NOT NULL"
+    " AND type IN ('compaction', 'interrupt', 'rewind')"
 )
 
 
@@ -193,6 +210,56 @@ class MessageUpdates:
         """Give a message this model, of which its own records say nothing."""
         agent = session_id.partition(":")[0]
         self._update_message(key, session_id, lambda known: with_model(known, agent, model))
+
+    def load(self, key: int) -> Message:
+        """The stored message with this key."""
+        return bodies.resolve(bodies.decode(self._whole(key)), BlobLoader(self._connection))
+
+    def _whole(self, key: int) -> bytes:
+        return self._texts.whole(self._read.of(key))
+
+    def rename(self, key: int, name: str) -> list[str]:
+        """Give a stored message this id wherever it is named; return the ids of the sessions that have it."""
+        connection = self._connection
+        (old,) = connection.execute("SELECT external_id FROM messages WHERE key = ?", (key,)).fetchone()
+        places = connection.execute(
+            "SELECT session_key, position, record_ids FROM memberships WHERE message_key = ?", (key,)
+        ).fetchall()
+        holders = [holder for holder, *_ in places]
+        holders += [row[0] for row in connection.execute(_SUPERSEDED_IN, (key,)).fetchall() if row[0] not in holders]
+        sessions = {holder: self.session_id(holder) for holder in holders}
+        self._update_message(key, next(iter(sessions.values())), lambda known: named(known, name))
+        connection.execute("UPDATE messages SET external_id = ? WHERE key = ?", (name, key))
+        for holder, position, packed in places:
+            connection.execute(
+                "UPDATE memberships SET record_ids = ? WHERE message_key = ? AND session_key = ?",
+                (pack_ids(unpack_ids(packed, old), name), key, holder),
+            )
+            self._sessions.note_gone(holder, [(position, old)])
+        for holder, session_id in sessions.items():
+            for statement in _NAMED_IN_SESSION:
+                connection.execute(statement, (name, holder, old))
+            for column in ("message_id", "found_message_id"):
+                connection.execute(
+                    f"UPDATE links SET {column} = ?1 WHERE parent_id = ?2 AND {column} = ?3", (name, session_id, old)
+                )
+            self._rename_in_events(holder, session_id, old, name)
+        return [*sessions.values()]
+
+    def session_id(self, key: int) -> str:
+        """The id of the session with this key."""
+        # A session that this transaction created has no row yet.
+        return self._sessions.draft(key).session_id or session_id_of(self._connection, key)
+
+    def _rename_in_events(self, session_key: int, session_id: str, old: str, name: str) -> None:
+        rows = self._connection.execute(_EVENTS_WITH_NAMES, (session_key,)).fetchall()
+        for key, body in rows:
+            event = decode_event(zstd.decompress(body))
+            renamed = event_with_names(session_id, event, {(session_id, old): name})
+            if renamed != event:
+                self._connection.execute(
+                    "UPDATE events SET body = ? WHERE key = ?", (zstd.compress(encode(renamed)), key)
+                )
 
     def call_ids(self, key: int) -> list[str]:
         """The ids of the calls in a message."""
