@@ -23,7 +23,7 @@ from turnlog.store.base import SessionFilter, Store, ToolCallFilter, UsageFilter
 from turnlog.store.choices import UsageBy
 from turnlog.store.search.base import SearchFilter, SessionHits, search_path
 from turnlog.store.search.searcher import Searcher
-from turnlog.store.session_secrets import learned_redactor
+from turnlog.store.session_secrets import SessionSecrets
 from turnlog.store.usage_report import ProjectSummary, UsageRow, UsageTotals
 
 _SHOWN_FATES = (Fate.ACTIVE, Fate.COMPACTED)
@@ -249,7 +249,7 @@ class History:
             return KnownValues()
         at, known = self._known.pop(session.id, (None, KnownValues()))
         if at is None or at != session.updated_at:
-            known = learned_redactor(self._store, session).known
+            known = SessionSecrets(self._store, session).known
         self._known[session.id] = (session.updated_at, known)
         if len(self._known) > _KEPT:
             del self._known[next(iter(self._known))]

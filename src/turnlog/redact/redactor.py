@@ -14,6 +14,7 @@ import binascii
 import re
 from collections import Counter
 from collections.abc import Callable
+from enum import IntEnum
 from hashlib import blake2b
 from typing import Any, ClassVar, NamedTuple, TypeVar, cast
 
@@ -53,6 +54,16 @@ class Masked(NamedTuple):
     times: int
 
 
+class Learned(IntEnum):
+    """What was learned of a value."""
+
+    NOTHING = 0
+    SHAPES = 1
+    """It has secrets, all of which their own shape shows."""
+    VALUES = 2
+    """It has secrets that are known from now on, wherever they stand alone."""
+
+
 class Redactor:
     """Takes secrets out of one value after another, and keeps the report."""
 
@@ -62,8 +73,10 @@ class Redactor:
         self._known = KnownValues() if known is None else known
         self._clean: set[bytes] = set()
         self._learning = False
-        self._learned = 0
+        self._learned = Counter[Learned]()
         """Secrets that were met while learning."""
+        self._is_clean = False
+        """Whether nothing that the rules find is in what is walked."""
 
     @property
     def known(self) -> KnownValues:
@@ -75,26 +88,32 @@ class Redactor:
         """What was masked, in the order in which the places were met."""
         return [Masked(rule, place, times) for place, rules in self._found.items() for rule, times in rules.items()]
 
-    def learn(self, value: object) -> bool:
+    def learn(self, value: object) -> Learned:
         """Look for secrets that only a name or their context shows, so that `redact` finds them wherever they stand.
 
-        Takes what `redact` takes. What belongs together, such as all messages of a session, is learned first. Returns
-        whether there are secrets of any kind.
+        Takes what `redact` takes. What belongs together, such as all messages of a session, is learned first.
         """
-        learned = self._learned
+        before = self._learned.copy()
         self._learning = True
         try:
             self._walk(value, "", "")
         finally:
             self._learning = False
-        return self._learned > learned
+        return max((kind for kind, count in self._learned.items() if count > before[kind]), default=Learned.NOTHING)
 
-    def redact(self, value: AnyT, place: str = "$") -> AnyT:
+    def redact(self, value: AnyT, place: str = "$", *, is_clean: bool = False) -> AnyT:
         """The value without secrets, of the same type. `place` names its position in the report.
 
-        Takes values of the model, mappings, lists, texts, bytes, `msgspec.Raw`, and what else JSON holds.
+        Takes values of the model, mappings, lists, texts, bytes, `msgspec.Raw`, and what else JSON holds. `is_clean`:
+        nothing was learned of this value, so only what others show to be a secret is looked for.
         """
-        return cast("AnyT", self._walk(value, place, ""))
+        if is_clean and not len(self._known):
+            return value
+        self._is_clean = is_clean
+        try:
+            return cast("AnyT", self._walk(value, place, ""))
+        finally:
+            self._is_clean = False
 
     def redact_cut(self, text: str, place: str = "$") -> str:
         """The text without secrets, and without what could be a piece of one at its end, where it was cut."""
@@ -158,11 +177,11 @@ class Redactor:
     def _json(self, data: bytes, place: str, name: str = "") -> bytes:
         digest = _digest(data, name)
         text = data.decode(errors="surrogateescape")
-        if digest in self._clean and not self._known.may_be_in_json(text):
+        if (self._is_clean or digest in self._clean) and not self._known.may_be_in_json(text):
             return data
-        learned = self._learned
+        learned = self._learned.total()
         made = self._masked_json(data, text, place, name)
-        if self._learning and learned == self._learned:
+        if self._learning and learned == self._learned.total():
             self._clean.add(digest)
         return made
 
@@ -212,6 +231,8 @@ class Redactor:
         return joined([*found, *known]) if known else found
 
     def _found_by_rules(self, text: str, name: str) -> list[SecretSpan]:
+        if self._is_clean:
+            return []
         digest = _digest(text.encode(errors="surrogatepass")) if len(text) > _SHORTEST_KEPT else b""
         found: list[SecretSpan] = []
         if digest not in self._clean:
@@ -225,9 +246,9 @@ class Redactor:
         if not spans:
             return text
         if self._learning:
-            self._learned += len(spans)
             for span in spans:
-                self._known.add(text[span.start : span.end], span.rule)
+                is_known = self._known.add(text[span.start : span.end], span.rule)
+                self._learned[Learned.VALUES if is_known else Learned.SHAPES] += 1
             return text
         # A secret may also be in the name of a field that names the place.
         self._found.setdefault(mask_text(place), Counter()).update(span.rule for span in spans)

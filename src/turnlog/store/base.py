@@ -58,6 +58,7 @@ if TYPE_CHECKING:
         RestoredFile,
         Run,
         RunFacts,
+        SecretPlaces,
         SessionChanges,
         SessionFacts,
         SessionLink,
@@ -355,6 +356,7 @@ class Store(Protocol):
         before: int | None = None,
         around: int | None = None,
         limit: int | None = None,
+        at: Collection[int] | None = None,
         fates: Iterable[Fate] | None = None,
         structured: Container[ToolKind] = (),
         resolve_blobs: bool = True,
@@ -368,6 +370,7 @@ class Store(Protocol):
             around: Half of `limit` before this position and half from it on. ValueError together with `after` or
                 `before`.
             limit: The number of messages; None for all.
+            at: Only messages at these positions.
             fates: Only messages with these fates.
             structured: Kinds of tools for whose results to read the agent's own JSON, as `message` does.
             resolve_blobs: Load large contents; otherwise parts have references to them.
@@ -425,6 +428,14 @@ class Store(Protocol):
 
         Optionally only those at one position, or of one type (`tool-result`: orphan results).
         """
+        ...
+
+    def secret_places(self, session_id: str, rules: str) -> SecretPlaces:
+        """Where a session has secrets, as far as it was kept for these rules, and what has to be looked at."""
+        ...
+
+    def keep_secret_places(self, session_id: str, rules: str, places: SecretPlaces) -> None:
+        """Keep where a session has secrets: positions, and no secret. A store that cannot be written keeps nothing."""
         ...
 
     def passage(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Collection, Container, Iterable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -94,6 +94,7 @@ class MessageQueries(Connections):
         before: int | None = None,
         around: int | None = None,
         limit: int | None = None,
+        at: Collection[int] | None = None,
         fates: Iterable[Fate] | None = None,
         structured: Container[ToolKind] = (),
         resolve_blobs: bool = True,
@@ -102,9 +103,12 @@ class MessageQueries(Connections):
         with self._snapshot() as connection:
             key = session_key(connection, session_id)
             select = _select_placed(held(connection, key))
-            condition = "1" if wanted is None else _fate_in(wanted)
+            condition, values = "1" if wanted is None else _fate_in(wanted), list[Any](wanted or ())
+            if at is not None:
+                condition = f"{condition} AND s.position IN (SELECT value FROM json_each(?))"
+                values.append(json.dumps(sorted(at)))
             span = Span(after, before, around, limit)
-            rows = [_PlacedRow.of(row) for row in select_span(connection, select, key, span, condition, wanted or ())]
+            rows = [_PlacedRow.of(row) for row in select_span(connection, select, key, span, condition, values)]
             placed = _place(connection, session_id, rows, resolve_blobs=resolve_blobs)
             if not structured:
                 return list(placed)
