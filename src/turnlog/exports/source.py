@@ -73,7 +73,7 @@ class ExportSource:
             MessageEvent(
                 position=each.membership.position,
                 message=self._clean_message(each),
-                membership=each.membership,
+                membership=self._clean(each.membership, "membership"),
             )
             for each in placed
         ]
@@ -94,12 +94,18 @@ class ExportSource:
 
     def children(self) -> Mapping[str, str]:
         """Tool call id -> id of the session that it started."""
-        return self._store.child_sessions(self._id)
+        return {
+            self._clean_id(call): self._clean_id(child) for call, child in self._store.child_sessions(self._id).items()
+        }
 
     def names(self) -> dict[str, str]:
         """Ids of its subagents' sessions -> their titles."""
         children = self._store.children(self._id)
-        return {child.id: self._title(child.title, f"session {child.id}") for child in children if child.title}
+        return {
+            self._clean_id(child.id): self._title(child.title, f"session {child.id}")
+            for child in children
+            if child.title
+        }
 
     def with_subagents(self) -> list[ExportSource]:
         """This session and those of its subagents, theirs too, each after the one that started it."""
@@ -108,7 +114,7 @@ class ExportSource:
 
     def root_id(self) -> str:
         """The id of the session that started this one, through others if it was started by a subagent; else its own."""
-        return [self._id, *starters(self._store, self.session)][-1]
+        return self._clean_id([self._id, *starters(self._store, self._store.session(self._id))][-1])
 
     def read_spill(self, name: str) -> str | None:
         """The whole of an output that its result previews; None where it is gone."""
@@ -122,7 +128,7 @@ class ExportSource:
         return {name: text for name, text in read.items() if text is not None}
 
     def _place(self, placed: PlacedMessage) -> tuple[Message, Membership]:
-        return self._clean_message(placed), placed.membership
+        return self._clean_message(placed), self._clean(placed.membership, "membership")
 
     def _clean_message(self, placed: PlacedMessage) -> Message:
         is_clean = self._secrets is not None and self._secrets.is_clean(self._id, placed.membership.position)
@@ -139,7 +145,18 @@ class ExportSource:
             is_clean = self._secrets.is_clean_event(self._id, event.position)
         else:
             is_clean = self._secrets.is_clean(self._id, owner)
-        return self._clean(event, _place(event), is_clean=is_clean)
+        if not isinstance(event, MessageEvent):
+            return self._clean(event, _place(event), is_clean=is_clean)
+        # The places of a message name others, and files: they have no part in what was found in itself.
+        return msgspec.structs.replace(
+            event,
+            message=self._clean(event.message, _place(event), is_clean=is_clean),
+            membership=self._clean(event.membership, "membership"),
+            records=self._clean(event.records, "records"),
+        )
+
+    def _clean_id(self, text: str) -> str:
+        return text if self._secrets is None else self._secrets.redactor.redact_id(text)
 
     def _titled(self, session: Session) -> Session:
         if session.title is not None:

@@ -75,6 +75,9 @@ class Redactor:
         self._learning = False
         self._learned = Counter[Learned]()
         """Secrets that were met while learning."""
+        self._ids: dict[str, str] = {}
+        """Ids and names that had a secret -> what they are without, each another."""
+        self._taken: set[str] = set()
         self._is_clean = False
         """Whether nothing that the rules find is in what is walked."""
 
@@ -120,6 +123,10 @@ class Redactor:
         known = [*self._known.find(text), *self._known.find_cut(text)]
         return self._masked(text, joined([*find_cut_secrets(text), *known]), place)
 
+    def redact_id(self, text: str, place: str = "$") -> str:
+        """An id or a name without secrets: the same one becomes the same, and two stay two."""
+        return self._id(text, self._found_by_rules(text, ""), place)
+
     def redact_json(self, data: bytes, place: str = "$") -> bytes:
         """Exact JSON without secrets; valid JSON stays valid."""
         return self._json(data, place)
@@ -135,13 +142,31 @@ class Redactor:
         for field in value.__struct_fields__:
             before = getattr(value, field)
             if type(before) is str and (field == "id" or field.endswith("_id")):
-                # Two ids may not become the same, as two known values of one rule would.
-                after = self._masked(before, self._found_by_rules(before, field), f"{place}.{field}")
+                # Known values are not looked for: an id may have one by chance.
+                after = self._id(before, self._found_by_rules(before, field), f"{place}.{field}")
+            elif field == "tool_name":
+                after = self._id(before, self._spans(before), f"{place}.{field}")
+            elif field.endswith("_ids"):
+                after = tuple([self._id(each, self._found_by_rules(each, ""), f"{place}.{field}") for each in before])
+                after = before if after == before else after
             else:
                 after = self._walk(before, f"{place}.{field}", field)
             if after is not before:
                 changed[field] = after
         return msgspec.structs.replace(value, **changed) if changed else value
+
+    def _id(self, text: str, spans: list[SecretSpan], place: str) -> str:
+        """The text without these secrets, another one for each text: what has an id is found by it."""
+        masked = self._masked(text, spans, place)
+        if masked == text:
+            return text
+        if text not in self._ids:
+            number, free = 1, masked
+            while free in self._taken:
+                number, free = number + 1, f"{masked}-{number + 1}"
+            self._taken.add(free)
+            self._ids[text] = free
+        return self._ids[text]
 
     def _mapping(self, value: dict[Any, Any], place: str, _name: str) -> dict[Any, Any]:
         made: dict[Any, Any] = {}
