@@ -139,8 +139,8 @@ class ExportSource:
         if self._secrets is None:
             return event
         owner = event.position if isinstance(event, MessageEvent) else None
-        if isinstance(event, ToolResultEvent) and event.message_id in positions:
-            owner = positions[event.message_id]
+        if isinstance(event, ToolResultEvent) and event.message_id is not None:
+            owner = positions.get(event.message_id)
         if owner is None:
             is_clean = self._secrets.is_clean_event(self._id, event.position)
         else:

@@ -39,7 +39,7 @@ def unreadable(json: bytes) -> str | None:
     if _MAYBE.search(json) is None and json.count(b"[") + json.count(b"{") <= _MOST_LEVELS:
         return None
     tokens = [match[0] for match in _TOKEN.finditer(json)]
-    if without_lone_surrogates(json) != json:
+    if bytes(without_lone_surrogates(json)) != json:
         return "half of a surrogate pair"
     if any(token in (b"NaN", b"Infinity", b"-Infinity") or _is_too_large(token) for token in tokens):
         return "a number beyond 64 bits"

@@ -356,7 +356,6 @@ class Store(Protocol):
         before: int | None = None,
         around: int | None = None,
         limit: int | None = None,
-        at: Collection[int] | None = None,
         fates: Iterable[Fate] | None = None,
         structured: Container[ToolKind] = (),
         resolve_blobs: bool = True,
@@ -370,7 +369,6 @@ class Store(Protocol):
             around: Half of `limit` before this position and half from it on. ValueError together with `after` or
                 `before`.
             limit: The number of messages; None for all.
-            at: Only messages at these positions.
             fates: Only messages with these fates.
             structured: Kinds of tools for whose results to read the agent's own JSON, as `message` does.
             resolve_blobs: Load large contents; otherwise parts have references to them.
@@ -428,6 +426,12 @@ class Store(Protocol):
 
         Optionally only those at one position, or of one type (`tool-result`: orphan results).
         """
+        ...
+
+    def messages_at(
+        self, session_id: str, positions: Collection[int], *, structured: Container[ToolKind] = ()
+    ) -> list[PlacedMessage]:
+        """The messages of a session at these positions, in order; `messages` describes `structured`."""
         ...
 
     def secret_places(self, session_id: str, rules: str) -> SecretPlaces:

@@ -64,7 +64,7 @@ def _learn(redactor: Redactor, store: Store, session_id: str) -> SecretPlaces:
     kept = store.secret_places(session_id, rules)
     messages, events = _Looking(kept.messages), _Looking(kept.events)
     if messages.wanted:
-        placed = store.messages(session_id, at=messages.wanted, structured=(ToolKind.EDIT,))
+        placed = store.messages_at(session_id, messages.wanted, structured=(ToolKind.EDIT,))
         for position, message in ((each.membership.position, each.message) for each in placed):
             messages.note(position, redactor.learn(message))
             messages.note(position, _learn_outputs(redactor, store, session_id, _results_of(message)))

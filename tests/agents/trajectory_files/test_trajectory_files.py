@@ -446,7 +446,7 @@ def test_deep_nesting_costs_only_what_is_too_deep(tmp_path: Path) -> None:
     assert messages(read(tmp_path, bomb)) == []
 
 
-@pytest.mark.parametrize("written", [lambda n: float(n), lambda n: str(n), lambda n: f"{n}.0", lambda n: n])
+@pytest.mark.parametrize("written", [float, str, "{}.0".format, int])
 def test_numbers_are_read_as_programs_with_tables_write_them(written: Callable[[int], Any], tmp_path: Path) -> None:
     """pandas writes floats, JavaScript texts; harbor reads both, and so the numbers of steps."""
     names = ("prompt_tokens", "completion_tokens", "cached_tokens")
