@@ -20,7 +20,7 @@ from turnlog.errors import TurnlogError
 from turnlog.model import Fate, Message, Ownership, TextPart, ToolCallPart
 from turnlog.providers import provider
 from turnlog.store.base import FileFilter, InsightFilter, RunFilter
-from turnlog.store.values import Run
+from turnlog.store.values import LookedAt, Run, SecretPlaces
 from turnlog.sync.syncer import sync
 
 SAMPLE = Path(turnlog.__file__).parent / "sample" / "claude-code"
@@ -360,6 +360,11 @@ def _functions(store: Any, folder: Path) -> dict[str, Case]:
         "turnlog.Store.passage": Case(store.passage, span),
         "turnlog.Store.outline": Case(store.outline, {"session_id": session}),
         "turnlog.Store.context_steps": Case(store.context_steps, {"session_id": session}),
+        "turnlog.Store.messages_at": Case(store.messages_at, {"session_id": session, "positions": [0]}),
+        "turnlog.Store.secret_places": Case(store.secret_places, {"session_id": session, "rules": "r"}),
+        "turnlog.Store.keep_secret_places": Case(
+            store.keep_secret_places, {"session_id": session, "rules": "r", "places": NO_PLACES}
+        ),
         "turnlog.Store.window": Case(store.window, span),
         "turnlog.Store.extent": Case(store.extent, {"session_id": session}),
         "turnlog.Store.tool_calls": Case(store.tool_calls, {"filter": turnlog.ToolCallFilter(), **paged}),
@@ -448,6 +453,8 @@ def test_what_is_wrong_is_refused_by_its_name(tmp_path: Path) -> None:
                         faults.append(f"{function}({name}={kind}): {fault}")
     assert not faults, "\n".join(faults)
 
+
+NO_PLACES = SecretPlaces(None, LookedAt(frozenset(), {}), LookedAt(frozenset(), {}))
 
 NO_ARGUMENTS = {"generate_message_id", "provider_names"}
 PROTOCOLS = {"ChatDirectory", "ChatKeeper", "Listeners", "RedisStreamStore", "Runtime", "Store", "StreamStore"}

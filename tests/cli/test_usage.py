@@ -3,7 +3,7 @@ import io
 import json
 import re
 import time
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from datetime import time as clock
 from decimal import Decimal
 from pathlib import Path
@@ -60,6 +60,8 @@ def test_days_are_those_of_this_machine_or_of_utc(
         assert [row["name"] for row in document["rows"]] == names
         assert document["zone"] == ("UTC" if "--utc" in arguments else "local")
         table = run("usage", *arguments).stdout.splitlines()[1:-1]
+        if table[0].startswith("Day "):
+            table = table[1:]  # a line before it says which time is covered
         assert all(line.startswith(name[:16].replace("T", " ")) for line, name in zip(table, names, strict=True))
     finally:
         monkeypatch.undo()
@@ -286,3 +288,22 @@ def test_what_cannot_be_compared_is_wrong_use(run: Command) -> None:
         result = run("usage", "--compare", *arguments)
         assert result.exit_code == 2, arguments
         assert "Error:" in result.stderr
+
+
+def test_a_report_of_a_period_says_which_time_it_covers(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`last week` is the time since then on, which a reader may take for that week alone."""
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    try:
+        monday = datetime.now(UTC).date() - timedelta(days=datetime.now(UTC).weekday() + 7)
+        sunday = monday + timedelta(days=6)
+        for words in ("last week", "last-week", "LAST  WEEK"):
+            assert run("usage", "--since", words).stdout.splitlines()[0] == f"From {monday} to now."
+        both = run("usage", "--since", "last-week", "--until", "last-week").stdout.splitlines()[0]
+        assert both == f"From {monday} to {sunday}."
+        hour = run("usage", "--until", "2026-11-02T10:30").stdout.splitlines()[0]
+        assert hour == "From the first call to 2026-11-02 10:30."
+        assert run("usage").stdout.startswith("Day ")
+    finally:
+        monkeypatch.undo()
+        time.tzset()

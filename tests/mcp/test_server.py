@@ -6,7 +6,9 @@ import asyncio
 import os
 import re
 import sys
+import time
 from collections.abc import Awaitable, Callable
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +20,11 @@ from mcp.types import CallToolResult, TextContent, TextResourceContents
 from mcp import Client, StdioServerParameters
 from support.browser_server import serving
 from support.browser_visit import TOKEN
+from support.plain_agent import Log
+from support.plain_store import read_home
 from turnlog.mcp.history import History, HistoryScope
 from turnlog.mcp.server import make_server
+from turnlog.model import Message, Origin, TextPart
 from turnlog.server.sample import LOGS
 from turnlog.store import open_store
 
@@ -87,7 +92,7 @@ def test_errors_are_answers_that_a_model_can_read(tmp_path: Path) -> None:
             async with Client(make_server(history)) as client:
                 results = [
                     await client.call_tool("read_session", {"session": "codex:none"}),
-                    await client.call_tool("list_sessions", {"since": "yesterday"}),
+                    await client.call_tool("list_sessions", {"since": "the day before"}),
                     await client.call_tool("usage", {"by": "year"}),
                     await client.call_tool("read_session", {}),
                     await client.call_tool("usage", {"max_tokens": 5}),
@@ -99,7 +104,7 @@ def test_errors_are_answers_that_a_model_can_read(tmp_path: Path) -> None:
     assert missing.is_error
     assert "there is no session codex:none" in text_of(missing)
     assert no_time.is_error
-    assert "yesterday" in text_of(no_time)
+    assert "'the day before' is not a time: write a day (2026-11-20)" in text_of(no_time)
     assert no_unit.is_error
     assert text_of(no_unit).startswith("usage cannot be called so: by: expected 'hour', 'day', 'week', ")
     assert "\n" not in text_of(no_unit)
@@ -159,3 +164,52 @@ def test_a_running_server_answers_over_http(home: Path, tmp_path: Path) -> None:
         assert refused("") == 400
         assert refused("all_projects=perhaps") == 400
         assert refused("all_projects=true&project=sample") == 400
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Pacific/Auckland", "Pacific/Niue"])
+def test_times_are_those_of_the_command_in_local_days(
+    zone: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    today = datetime.now().astimezone().replace(hour=0, minute=0, second=0, microsecond=0)
+    starts = {"today": today, "yesterday": today - timedelta(hours=1), "a month ago": today - timedelta(days=35)}
+
+    def named(result: CallToolResult) -> list[str] | None:
+        found = [name for number, name in enumerate(starts) if f"plain:s{number}" in text_of(result)]
+        return None if result.is_error else found
+
+    async def run() -> None:
+        for number, (name, at) in enumerate(starts.items()):
+            parts = (TextPart(text=f"walrus {name} it was"),)
+            message = Message(id=f"m{number}", role="user", origin=Origin.PROMPT, parts=parts, created_at=at)
+            Log(tmp_path, f"s{number}").message(message)
+        read_home(tmp_path / "turnlog.db", tmp_path)
+        with open_store(tmp_path / "turnlog.db") as store:
+            history = History(store, tmp_path / "turnlog.db", HistoryScope())
+            async with Client(make_server(history)) as client:
+
+                async def asked(**arguments: str) -> list[str] | None:
+                    return named(await client.call_tool("list_sessions", arguments))
+
+                everything = list(starts)
+                for words in ("yesterday", "Yesterday", "2d", f"{today - timedelta(hours=1):%Y-%m-%d}"):
+                    assert await asked(since=words) == ["today", "yesterday"], words
+                assert await asked(since="today") == ["today"]
+                for words in ("last-month", "last month", "last_month", "2000"):
+                    assert "yesterday" in (await asked(since=words) or []), words
+                assert await asked(until="today") == everything
+                assert await asked(until="yesterday") == everything[1:]
+                assert await asked(until=f"{today:%Y%m%d}") == everything
+                assert await asked(since="today", until="yesterday") is None
+                for tool in ("list_sessions", "search_history", "usage"):
+                    query = {"query": "x"} if tool == "search_history" else {}
+                    for wrong in ({"since": "soon"}, {"until": "2026-13"}, {"since": ""}, {"before": "today"}):
+                        assert (await client.call_tool(tool, {**query, **wrong})).is_error, (tool, wrong)
+            history.close()
+
+    try:
+        asyncio.run(run())
+    finally:
+        monkeypatch.undo()
+        time.tzset()

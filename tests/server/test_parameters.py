@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -10,8 +11,10 @@ from pydantic import TypeAdapter
 from starlette.testclient import TestClient
 
 from support.server_history import MAIN
+from turnlog.hub.routes.figures import AuditQuery
 from turnlog.server import Settings, create_app
 from turnlog.server.background import PassProgress
+from turnlog.server.routes.overview import UsageQuery
 from turnlog.server.routes.parameters import ListPage, LongPage, Moment, SmallPage, WindowSize
 from turnlog.server.routes.sessions import SessionQuery
 from turnlog.server.routes.tool_calls import ToolCallQuery
@@ -51,16 +54,15 @@ def test_a_page_size_is_kept(client: TestClient) -> None:
 @pytest.mark.parametrize(
     ("value", "moment"),
     [
-        ("2026-11-20", datetime(2026, 11, 20, tzinfo=UTC)),
         ("2026-11-20T10:00:00Z", datetime(2026, 11, 20, 10, tzinfo=UTC)),
         ("2026-11-20T10:00:00.250+02:00", datetime(2026, 11, 20, 8, 0, 0, 250_000, tzinfo=UTC)),
     ],
 )
-def test_days_begin_in_utc_and_times_name_their_zone(value: str, moment: datetime) -> None:
+def test_times_may_name_their_zone(value: str, moment: datetime) -> None:
     assert TypeAdapter[datetime](Moment).validate_python(value) == moment
 
 
-@pytest.mark.parametrize("value", ["yesterday", "2026-13-01", "2026-11-20T10:00:00", "1732100000", "20261120"])
+@pytest.mark.parametrize("value", ["soon", "2026-13-01", "last century", "1732100000", "2026-W60-1"])
 @pytest.mark.parametrize("name", ["since", "until"])
 def test_other_times_are_422(client: TestClient, name: str, value: str) -> None:
     for address in ("/api/sessions", "/api/usage", "/api/tool-calls"):
@@ -167,3 +169,33 @@ def test_any_name_may_come_while_logs_are_read_for_the_first_time(library: Path)
         assert status() == 422
         progress.begin()
         assert status() == 422
+
+
+def test_days_are_those_of_the_zone_of_the_query_else_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The words are those of the command; a word, a month or a year of `until` holds to its end."""
+    monkeypatch.setenv("TZ", "Pacific/Auckland")
+    time.tzset()
+    try:
+        local = SessionQuery.model_validate({"since": "2026-11-20", "until": "2026-11-20T10:00:00"})
+        assert local.since == datetime(2026, 11, 19, 11, tzinfo=UTC)
+        assert local.until == datetime(2026, 11, 19, 21, tzinfo=UTC)
+        tokyo = UsageQuery.model_validate({"zone": "Asia/Tokyo", "since": "2026-10", "until": "2026-11"})
+        assert tokyo.since == datetime(2026, 9, 30, 15, tzinfo=UTC)
+        assert tokyo.until == datetime(2026, 11, 30, 15, tzinfo=UTC)
+        utc = UsageQuery.model_validate({"since": "2026-11-20", "until": "2026-11-21"})
+        assert (utc.since, utc.until) == (datetime(2026, 11, 20, tzinfo=UTC), datetime(2026, 11, 21, tzinfo=UTC))
+        yesterday = SessionQuery.model_validate({"until": "yesterday"}).until
+        assert yesterday == datetime.now().astimezone().replace(hour=0, minute=0, second=0, microsecond=0)
+        assert AuditQuery.model_validate({"since": "2026-11-20"}).since == datetime(2026, 11, 20, tzinfo=UTC)
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+def test_an_unreadable_time_says_what_can_be_written(client: TestClient) -> None:
+    for address in ("sessions?since=soon", "usage?until=soon", "search?q=shop&since=soon", "search?q=after:soon"):
+        refused = client.get(f"/api/{address}")
+        assert refused.status_code in (400, 422), address
+        message = refused.json()["error"]["message"]
+        assert "'soon' is not a time: " in message or "after:soon names no time: " in message
+        assert "write a day (2026-11-20), a month" in message

@@ -96,7 +96,7 @@ def test_a_period_that_ends_before_it_begins_is_wrong_use(client: TestClient, pa
     )
     assert refused.status_code == 422
     error = refused.json()["error"]
-    assert error["message"] == "cannot be used: until: is before since: the period ends before it begins"
+    assert error["message"] == "cannot be used: until: the period ends before it begins: until is before since"
     assert [problem["field"] for problem in error["detail"]] == ["until"]
     assert client.get(f"/api/{path}{'&' if '?' in path else '?'}since=2026-11-02&until=2026-11-02").status_code == 200
 

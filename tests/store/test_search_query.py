@@ -2,12 +2,18 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
+from datetime import datetime
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from turnlog.store.search.query import MAX_QUERY_LENGTH, MAX_TERMS, any_of, parse_query, to_expression
+from turnlog.store.search.query import MAX_QUERY_LENGTH, MAX_TERMS, QueryError, any_of, parse_query, to_expression
+
+
+def _local(year: int, month: int, day: int) -> datetime:
+    return datetime(year, month, day).astimezone()
+
 
 WORDS = ("connect", "connection", "context", "unrelated")
 
@@ -134,3 +140,15 @@ def test_no_text_is_a_wrong_query(text: str) -> None:
             connection.execute("SELECT rowid FROM t WHERE t MATCH ?", (found,)).fetchall()
     finally:
         connection.close()
+
+
+def test_until_holds_to_the_end_of_what_it_names_and_before_to_its_beginning() -> None:
+    whole, start = parse_query("walrus until:2026-11"), parse_query("walrus before:2026-11")
+    assert (whole.until, start.until) == (_local(2026, 12, 1), _local(2026, 11, 1))
+    assert parse_query('walrus since:2026-11-20 until:"2026-11-20"').until == _local(2026, 11, 21)
+
+
+@pytest.mark.parametrize("text", ["after:2026-12 before:2026-11", "until:2026-11-01 since:2026-11-03"])
+def test_a_period_that_ends_before_it_begins_is_no_query(text: str) -> None:
+    with pytest.raises(QueryError, match="the period ends before it begins"):
+        parse_query(text)

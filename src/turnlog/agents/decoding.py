@@ -257,9 +257,9 @@ class DecodingProblem(NamedTuple):
 class LosslessDecoder(Generic[RecordT]):
     """Decodes records and keeps fields that their struct does not declare. See `turnlog.agents.jsonl.JsonLines`."""
 
-    def __init__(self, kind: type[RecordT], complete: type[RecordT]) -> None:
-        self._decode_complete = msgspec.json.Decoder(complete).decode
-        self._decode_lenient = msgspec.json.Decoder(kind).decode
+    def __init__(self, kind: type[RecordT], complete: type[RecordT], *, strict: bool = True) -> None:
+        self._decode_complete = msgspec.json.Decoder(complete, strict=strict).decode
+        self._decode_lenient = msgspec.json.Decoder(kind, strict=strict).decode
         self._names = names_of(complete)
 
     def decode(self, text: bytes | msgspec.Raw) -> RecordT:
@@ -336,23 +336,28 @@ MISSING: Any = object()
 """Returned for a value that does not fit at all."""
 
 
-def salvage(data: bytes | msgspec.Raw, kind: Any, path: str, problems: list[DecodingProblem]) -> Any:
-    """Decode as much of `data` as fits `kind`; report each field or item that does not, and leave it out."""
+def salvage(
+    data: bytes | msgspec.Raw, kind: Any, path: str, problems: list[DecodingProblem], *, strict: bool = True
+) -> Any:
+    """Decode as much of `data` as fits `kind`; report each field or item that does not, and leave it out.
+
+    Unless it is `strict`, texts of numbers and floats without a fraction are numbers.
+    """
     try:
-        return msgspec.json.decode(data, type=kind)
+        return msgspec.json.decode(data, type=kind, strict=strict)
     except msgspec.ValidationError as error:
         reason = str(error).partition(" - at ")[0]
     first = bytes(data).lstrip()[:1]
     struct = _option(kind, msgspec.Struct)
     if struct is not None and first == b"{":
-        return _salvage_struct(data, struct, path, problems)
+        return _salvage_struct(data, struct, path, problems, strict=strict)
     value = _value_of_names(kind)
     if value is not None and first == b"{":
-        return _salvage_values(data, value, path, problems)
+        return _salvage_values(data, value, path, problems, strict=strict)
     item = _list_item(kind)
     if item is not None and first == b"[":
         items = msgspec.json.decode(data, type=list[msgspec.Raw])
-        read = [salvage(raw, item, f"{path}[{index}]", problems) for index, raw in enumerate(items)]
+        read = [salvage(raw, item, f"{path}[{index}]", problems, strict=strict) for index, raw in enumerate(items)]
         # An item that does not fit keeps its place if possible: blocks and results are identified by their index.
         empty = _option(item, msgspec.Struct)
         return [empty() if value is MISSING and empty else value for value in read if value is not MISSING or empty]
@@ -360,13 +365,15 @@ def salvage(data: bytes | msgspec.Raw, kind: Any, path: str, problems: list[Deco
     return MISSING
 
 
-def _salvage_struct(data: bytes | msgspec.Raw, struct: Any, path: str, problems: list[DecodingProblem]) -> Any:
+def _salvage_struct(
+    data: bytes | msgspec.Raw, struct: Any, path: str, problems: list[DecodingProblem], *, strict: bool
+) -> Any:
     raw_fields = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
     values: dict[str, Any] = {}
     for field in _fields(struct):
         if field.encode_name in raw_fields:
             place = f"{path}.{field.encode_name}"
-            values[field.name] = salvage(raw_fields[field.encode_name], field.type, place, problems)
+            values[field.name] = salvage(raw_fields[field.encode_name], field.type, place, problems, strict=strict)
     return struct(**{name: value for name, value in values.items() if value is not MISSING})
 
 
@@ -376,9 +383,11 @@ def _fields(struct: type[msgspec.Struct]) -> tuple[msgspec.structs.FieldInfo, ..
     return msgspec.structs.fields(struct)
 
 
-def _salvage_values(data: bytes | msgspec.Raw, kind: Any, path: str, problems: list[DecodingProblem]) -> dict[str, Any]:
+def _salvage_values(
+    data: bytes | msgspec.Raw, kind: Any, path: str, problems: list[DecodingProblem], *, strict: bool
+) -> dict[str, Any]:
     raw_values = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
-    read = {name: salvage(raw, kind, f"{path}.{name}", problems) for name, raw in raw_values.items()}
+    read = {name: salvage(raw, kind, f"{path}.{name}", problems, strict=strict) for name, raw in raw_values.items()}
     return {name: value for name, value in read.items() if value is not MISSING}
 
 

@@ -70,6 +70,7 @@ class JsonLines(Generic[RecordT]):
         first_keys: Sequence[str],
         plausible: Callable[[RecordT], bool],
         complete: type[RecordT] | None = None,
+        strict: bool = True,
     ) -> None:
         """Set how records look, so that one can be found after the torn beginning of another.
 
@@ -79,10 +80,13 @@ class JsonLines(Generic[RecordT]):
             plausible: Whether an object found in a broken line is a record and not a piece of one.
             complete: A variant of `kind` that forbids undeclared fields. A record that has some is then decoded again,
                 and they are put into its field `others` (R-C11). Other records cost nothing more.
+            strict: Whether a number is one only as JSON has it. Otherwise texts of numbers, and floats without a
+                fraction for whole numbers, are read too.
         """
         self._kind = kind
-        self._decode = msgspec.json.Decoder(kind).decode
-        self._known = None if complete is None else LosslessDecoder(kind, complete)
+        self._strict = strict
+        self._decode = msgspec.json.Decoder(kind, strict=strict).decode
+        self._known = None if complete is None else LosslessDecoder(kind, complete, strict=strict)
         self._plausible = plausible
         keys = b"|".join(re.escape(key.encode()) for key in first_keys)
         self._start = re.compile(rb'\{\s*"(?:' + keys + rb')"\s*:')
@@ -141,7 +145,7 @@ class JsonLines(Generic[RecordT]):
         try:
             return _Decoded(decode(text), text, problems)
         except msgspec.ValidationError:
-            record = salvage(text, self._kind, "$", problems)
+            record = salvage(text, self._kind, "$", problems, strict=self._strict)
         if not isinstance(record, self._kind):
             return "not a JSON object"
         if self._known is not None:

@@ -9,7 +9,7 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
@@ -176,7 +176,7 @@ def _check_period(ctx: click.Context, param: click.Parameter, when: datetime | N
     """A usage error for a period that ends before it begins, as soon as both its times are known."""
     known = {**ctx.params, str(param.name): when}
     since, until = known.get("since"), known.get("until")
-    if since is not None and until is not None and until < since:
+    if since is not None and until is not None and until <= since:  # as `store.times.check_period`
         raise click.UsageError("The period ends before it begins: --until is before --since.", ctx)
     return when
 
@@ -194,40 +194,13 @@ class When(click.ParamType[datetime]):
         """The time, with a time zone; a usage error if the value is not a time."""
         if isinstance(value, datetime):
             return value
-        # ISO times may be written with a small t and z.
-        text = str(value).strip().upper()
-        if ctx is not None and ctx.meta.get(UTC_DAYS):
-            return When(end=self._end, utc=True).convert(value, param, None)
+        from turnlog.store.times import moment_of
+
+        is_utc = self._utc or (ctx is not None and bool(ctx.meta.get(UTC_DAYS)))
         try:
-            return self._parse(text)
-        except (ValueError, OverflowError):
-            from turnlog.store.times import TIMES
-
-            self.fail(f"{value!r} is not a time: {TIMES}", param, ctx)
-
-    def _parse(self, text: str) -> datetime:
-        from turnlog.store.times import days_of, moment_ago
-
-        if (ago := moment_ago(text)) is not None:
-            return ago
-        if (days := days_of(text, self._aware(datetime.now(UTC)).date())) is not None:
-            return self._day(days.last if self._end else days.first)
-        moment = datetime.fromisoformat(text)
-        return moment if moment.tzinfo is not None else self._aware(moment)
-
-    def _day(self, day: date) -> datetime:
-        from turnlog.store.times import midnight
-
-        if self._end and day == date.max:
-            # No day comes after it.
-            return datetime.max.replace(tzinfo=UTC)
-        return midnight(day + timedelta(days=self._end), UTC if self._utc else None)
-
-    def _aware(self, moment: datetime) -> datetime:
-        """A naive time becomes one of this machine's zone (or UTC); an aware one is shown in it."""
-        if self._utc:
-            return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-        return moment.astimezone()
+            return moment_of(str(value), end=self._end, zone=UTC if is_utc else None)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
 
 
 CANDIDATES = 5

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime, time, timedelta, tzinfo
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -123,7 +123,24 @@ def usage(
     elif as_json:
         write_json(report)
     else:
+        if since is not None or until is not None:
+            click.echo(_covered(since, until, zone))
         _write_report(report, shown)
+
+
+def _covered(since: datetime | None, until: datetime | None, zone: tzinfo | None) -> str:
+    """The time that a report covers, in words: `last week` may be read as that week, or as the time since then."""
+    first = "the first call" if since is None else _edge(since, zone)
+    # A day ends where the next one begins.
+    last = "now" if until is None else _edge(until, zone, day_before=timedelta(days=1))
+    return f"From {first} to {last}."
+
+
+def _edge(at: datetime, zone: tzinfo | None, *, day_before: timedelta = timedelta()) -> str:
+    shown = at.astimezone(zone)
+    if shown.time() == time():
+        return (shown - day_before).date().isoformat()
+    return f"{shown:%Y-%m-%d %H:%M}"
 
 
 def _compare(store: Store, wanted: UsageFilter, zone: tzinfo | None, as_json: bool) -> None:

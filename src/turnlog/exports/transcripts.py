@@ -15,7 +15,7 @@ from turnlog.errors import ConflictError
 from turnlog.exports.source import ExportSource
 from turnlog.formats.scout import COLUMNS, ScoutConversation, to_scout
 from turnlog.store.base import Store
-from turnlog.store.session_secrets import learned_redactor
+from turnlog.store.session_secrets import SessionSecrets
 from turnlog.store.sqlite.tables import TableWriter, WrittenTable, is_written_table, prepare_folder, refuse_others
 
 FILE: Final = "transcripts.parquet"
@@ -60,11 +60,11 @@ def write_transcripts(
     known = {FILE: is_written_table, _OF_SCOUT: _is_index}
     prepare_folder(folder, known)
     losses: Counter[str] = Counter()
-    redactor = learned_redactor(store, *map(store.session, session_ids)) if redact else None
+    secrets = SessionSecrets(store, *map(store.session, session_ids)) if redact else None
     with TableWriter(folder / FILE, dict(COLUMNS), None) as writer:
         for done, session_id in enumerate(session_ids):
             on_progress(done, len(session_ids))
-            source = ExportSource(store, session_id, redactor=redactor)
+            source = ExportSource(store, session_id, secrets=secrets)
             made = to_scout(ScoutConversation(source.session, source.priced(), source.events(), source.read_spill))
             losses.update(kind for kind, _ in made.losses)
             writer.add(list(made.row.values()))

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, NamedTuple, cast
 
 import msgspec
 
-from turnlog.formats.call_arguments import call_arguments
+from turnlog.formats.call_arguments import readable_arguments
 from turnlog.formats.token_counts import completion_tokens, prompt_tokens
 from turnlog.model import (
     CompactionEvent,
@@ -250,7 +250,9 @@ class _Writer:
         return {"type": "document", "document": place, "filename": part.filename or "", "mime_type": kind}
 
     def _call(self, call: ToolCallPart) -> dict[str, Any]:
-        arguments = call_arguments(call)
+        arguments = readable_arguments(call)
+        if arguments.loss is not None:
+            self.lose("arguments", f"call {call.tool_call_id}: {arguments.loss}, so they are a text")
         is_text = arguments.is_wrapped and call.input_text is not None
         return {
             "id": call.tool_call_id,

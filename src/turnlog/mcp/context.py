@@ -20,7 +20,7 @@ from turnlog.plain_text import one_line
 from turnlog.redact import KnownValues
 from turnlog.store.base import FileFilter, SessionFilter, Store, ToolCallFilter
 from turnlog.store.rows import PREVIEW_LENGTH
-from turnlog.store.session_secrets import learned_redactor
+from turnlog.store.session_secrets import SessionSecrets
 
 DEFAULT_TOKENS: Final = 2_000
 
@@ -112,7 +112,7 @@ class _Words(NamedTuple):
         if not self.is_redacted:
             return None
         if session.id not in self.known:
-            self.known[session.id] = learned_redactor(self.store, session).known
+            self.known[session.id] = SessionSecrets(self.store, session).known
         return self.known[session.id]
 
     def name(self, session: Session) -> str:

@@ -7,7 +7,7 @@ and mark what earlier sessions said as quoted text. Every list and every session
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from os.path import normpath, realpath
 from pathlib import Path
 from typing import Final, NamedTuple, get_args
@@ -23,7 +23,7 @@ from turnlog.store.base import SessionFilter, Store, ToolCallFilter, UsageFilter
 from turnlog.store.choices import UsageBy
 from turnlog.store.search.base import SearchFilter, SessionHits, search_path
 from turnlog.store.search.searcher import Searcher
-from turnlog.store.session_secrets import learned_redactor
+from turnlog.store.session_secrets import SessionSecrets
 from turnlog.store.usage_report import ProjectSummary, UsageRow, UsageTotals
 
 _SHOWN_FATES = (Fate.ACTIVE, Fate.COMPACTED)
@@ -82,12 +82,13 @@ class History:
         *,
         agent: str | None = None,
         since: datetime | None = None,
+        until: datetime | None = None,
         limit: int = 10,
         cursor: str | None = None,
         max_tokens: int = DEFAULT_TOKENS,
     ) -> str:
         """The sessions that fit a query, the best first, each with its best hit."""
-        wanted = SearchFilter(agent=agent, project=self._scope.project, since=since)
+        wanted = SearchFilter(agent=agent, project=self._scope.project, since=since, until=until)
         page = self._searcher.sessions(query, wanted, limit=limit, cursor=cursor, masked=self._clean)
         if not page.sessions:
             hint = f" Did you mean {clean(page.suggestion, redacted=True)!r}?" if page.suggestion else ""
@@ -108,12 +109,13 @@ class History:
         *,
         agent: str | None = None,
         since: datetime | None = None,
+        until: datetime | None = None,
         limit: int = 20,
         cursor: str | None = None,
         max_tokens: int = DEFAULT_TOKENS,
     ) -> str:
         """Sessions, the last used first."""
-        wanted = SessionFilter(agent=agent, project=self._scope.project, since=since)
+        wanted = SessionFilter(agent=agent, project=self._scope.project, since=since, until=until)
         page = self._store.sessions(wanted, limit=limit, cursor=cursor)
         if not page.items:
             return f"There are no sessions{self._place}."
@@ -196,11 +198,18 @@ class History:
             page = self._store.tool_calls(wanted, limit=fitting, cursor=cursor)
         return self._answer(entries[:fitting], [_more(page.next_cursor)])
 
-    def usage(self, by: UsageBy = "day", *, since: datetime | None = None, max_tokens: int = DEFAULT_TOKENS) -> str:
+    def usage(
+        self,
+        by: UsageBy = "day",
+        *,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        max_tokens: int = DEFAULT_TOKENS,
+    ) -> str:
         """Tokens and cost by day, model or whatever else."""
         if by not in get_args(UsageBy):
             raise ValueError(f"by cannot be {by!r}: expected one of {', '.join(get_args(UsageBy))}")
-        report = self._store.usage(by, UsageFilter(since=since, project=self._scope.project), zone=None)
+        report = self._store.usage(by, UsageFilter(since=since, until=until, project=self._scope.project), zone=None)
         lines = [_usage_line(row) for row in report.rows]
         fitting = self._fitting(lines, max_tokens)
         rest = [f"{len(lines) - fitting} more rows are left out."] if fitting < len(lines) else []
@@ -249,7 +258,7 @@ class History:
             return KnownValues()
         at, known = self._known.pop(session.id, (None, KnownValues()))
         if at is None or at != session.updated_at:
-            known = learned_redactor(self._store, session).known
+            known = SessionSecrets(self._store, session).known
         self._known[session.id] = (session.updated_at, known)
         if len(self._known) > _KEPT:
             del self._known[next(iter(self._known))]
@@ -404,11 +413,3 @@ def _cost(totals: UsageTotals) -> str:
     if totals.cost is not None:
         return f"{'at least ' if totals.unpriced_calls + totals.unknown_calls else ''}${totals.cost:,.2f}"
     return "cost unknown" if totals.reported_cost is None else f"${totals.reported_cost:,.4f} as agents reported it"
-
-
-def day_or_time(text: str | None) -> datetime | None:
-    """A day (`2026-11-20`) or a time with a zone, in ISO 8601. Raises ValueError for anything else."""
-    if text is None:
-        return None
-    found = datetime.fromisoformat(text)
-    return found if found.tzinfo else found.replace(tzinfo=UTC)

@@ -9,7 +9,8 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from typing import Annotated, Any, Final
+from datetime import datetime
+from typing import Annotated, Any, Final, TypedDict
 
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
@@ -20,8 +21,9 @@ from turnlog import __version__
 from turnlog.arguments import plain_reason
 from turnlog.errors import TurnlogError
 from turnlog.mcp.budget import DEFAULT_TOKENS, LEAST_TOKENS, MOST_TOKENS
-from turnlog.mcp.history import History, day_or_time
+from turnlog.mcp.history import History
 from turnlog.store.choices import UsageBy
+from turnlog.store.times import check_period, moment_of
 
 _INSTRUCTIONS: Final = (
     "History of earlier sessions of coding agents on this machine. Look here before you ask the user what was done,"
@@ -43,12 +45,32 @@ SessionId = Annotated[str, Field(description="The session's id, as the other too
 Agent = Annotated[
     str | None, Field(description="Only sessions of this agent: the part of a session's id before the colon.")
 ]
-Since = Annotated[str | None, Field(description="Only from this day or time on: 2026-11-20, in UTC, or ISO 8601.")]
+Since = Annotated[
+    str | None,
+    Field(
+        description="Only from this time on: a day (2026-11-20, of this machine), a month (2026-11), today, yesterday,"
+        " last-week, this-month, how long ago (7d, 12h), or ISO 8601."
+    ),
+]
+Until = Annotated[str | None, Field(description="Only up to the end of this time, written as `since`.")]
 Limit = Annotated[int, Field(ge=1, le=100, description="How many at most.")]
 Cursor = Annotated[str | None, Field(description="Continues a list: the cursor that the last answer gave.")]
 Tokens = Annotated[
     int, Field(ge=LEAST_TOKENS, le=MOST_TOKENS, description="About how many tokens the answer may have.")
 ]
+
+
+class _Period(TypedDict):
+    since: datetime | None
+    until: datetime | None
+
+
+def _period(since: str | None, until: str | None) -> _Period:
+    """The times that two texts name. Raises ValueError for another text, and for an end before the beginning."""
+    first = None if since is None else moment_of(since)
+    last = None if until is None else moment_of(until, end=True)
+    check_period(first, last)
+    return _Period(since=first, until=last)
 
 
 class HistoryTools:
@@ -66,6 +88,7 @@ class HistoryTools:
         query: Query,
         agent: Agent = None,
         since: Since = None,
+        until: Until = None,
         limit: Limit = 10,
         cursor: Cursor = None,
         max_tokens: Tokens = DEFAULT_TOKENS,
@@ -76,7 +99,7 @@ class HistoryTools:
         """
         return self._ask(
             lambda: self._history.search(
-                query, agent=agent, since=day_or_time(since), limit=limit, cursor=cursor, max_tokens=max_tokens
+                query, agent=agent, **_period(since, until), limit=limit, cursor=cursor, max_tokens=max_tokens
             )
         )
 
@@ -84,6 +107,7 @@ class HistoryTools:
         self,
         agent: Agent = None,
         since: Since = None,
+        until: Until = None,
         limit: Limit = 20,
         cursor: Cursor = None,
         max_tokens: Tokens = DEFAULT_TOKENS,
@@ -91,7 +115,7 @@ class HistoryTools:
         """List earlier sessions, the last used first, with id, time, title and number of turns."""
         return self._ask(
             lambda: self._history.sessions(
-                agent=agent, since=day_or_time(since), limit=limit, cursor=cursor, max_tokens=max_tokens
+                agent=agent, **_period(since, until), limit=limit, cursor=cursor, max_tokens=max_tokens
             )
         )
 
@@ -143,10 +167,11 @@ class HistoryTools:
         self,
         by: Annotated[UsageBy, Field(description="What to add up by.")] = "day",
         since: Since = None,
+        until: Until = None,
         max_tokens: Tokens = DEFAULT_TOKENS,
     ) -> str:
         """Tokens and cost by day, week, month, model, project, session or agent."""
-        return self._ask(lambda: self._history.usage(by, since=day_or_time(since), max_tokens=max_tokens))
+        return self._ask(lambda: self._history.usage(by, **_period(since, until), max_tokens=max_tokens))
 
     def session_resource(self, session_id: str) -> str:
         """A session as text, as far as the largest answer goes."""
@@ -174,6 +199,12 @@ class HistoryServer(MCPServer):
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
         """Call a tool. Raises ToolError for wrong arguments too."""
+        for tool in await self.list_tools():
+            known = list(tool.input_schema.get("properties", {}))
+            unknown = sorted(arguments.keys() - known) if tool.name == name else []
+            if unknown:
+                # To leave one out in silence would answer another question.
+                raise ToolError(f"{name} has no argument {', '.join(unknown)}: it takes {', '.join(known)}")
         try:
             return await super().call_tool(name, arguments, context)
         except ToolError as error:

@@ -9,8 +9,18 @@ shape, context or name stays.
 from turnlog.redact.edges import mask_cut_text
 from turnlog.redact.known import KnownValues
 from turnlog.redact.masking import mask_text
-from turnlog.redact.redactor import Masked, Redactor
+from turnlog.redact.redactor import Learned, Masked, Redactor
 from turnlog.redact.rule import Rule
-from turnlog.redact.rules import RULES
+from turnlog.redact.rules import RULES, rules_digest
 
-__all__ = ["RULES", "KnownValues", "Masked", "Redactor", "Rule", "mask_cut_text", "mask_text"]
+__all__ = [
+    "RULES",
+    "KnownValues",
+    "Learned",
+    "Masked",
+    "Redactor",
+    "Rule",
+    "mask_cut_text",
+    "mask_text",
+    "rules_digest",
+]

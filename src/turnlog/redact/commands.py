@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
-
 from turnlog.redact.placeholders import is_given, is_password, is_random
-from turnlog.redact.rule import WORD, Rule, after
+from turnlog.redact.rule import WORD, Rule, Shape, after
 
 _REST = r"[^\n|;]{0,200}?"
 """Other words of the same command."""
@@ -159,7 +157,7 @@ COMMANDS = (
         Rule(
             "login-password",
             ("snmp",),
-            re.compile(rf"snmp\w{{3,10}}\s{_REST}(?<=\s)-{letter}\s{{1,4}}{WORD}"),
+            Shape(rf"snmp\w{{3,10}}\s{_REST}(?<=\s)-{letter}\s{{1,4}}{WORD}"),
             is_given,
         )
         for letter in "AXc"

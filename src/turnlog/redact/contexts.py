@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from turnlog.redact.placeholders import (
     is_app_password,
     is_basic,
@@ -16,7 +14,7 @@ from turnlog.redact.placeholders import (
     is_random,
     is_url_token,
 )
-from turnlog.redact.rule import WORD, Rule, after, option
+from turnlog.redact.rule import WORD, Rule, Shape, after, option
 
 _QUOTE = r"""\\{0,3}["'`]"""
 
@@ -41,7 +39,7 @@ BLOCKS = (
     Rule(
         "private-key",
         ("PRIVATE KEY-----", "PRIVATE KEY BLOCK"),
-        re.compile(
+        Shape(
             r"-----BEGIN (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----"
             r"(?P<secret>(?:[^-]|-(?!----)){0,50000}(?=-----END )|[A-Za-z0-9+/=\s\\→:|]{0,50000})"
         ),
@@ -50,7 +48,7 @@ BLOCKS = (
     Rule(
         "private-key-block",
         ("Private-Lines:", "OpenVPN Static key", "SSH2 ENCRYPTED PRIVATE KEY"),
-        re.compile(
+        Shape(
             r"(?:Private-Lines: \d{1,4}|BEGIN OpenVPN Static key V1-----|BEGIN SSH2 ENCRYPTED PRIVATE KEY ----)"
             r"(?:\s|\\{1,3}[nrt]){1,8}(?P<secret>\+?[A-Za-z0-9+/=]{16,100}"
             r"(?:(?:\s|\\{1,3}[nrt]){1,8}\+?[A-Za-z0-9+/=]{1,100}(?![\w-])){0,1000})"
@@ -60,7 +58,7 @@ BLOCKS = (
     Rule(
         "password-hash",
         ("$1$", "$2a$", "$2b$", "$2y$", "$5$", "$6$", "$y$", "$7$", "$apr1$", "$argon2", "$scrypt$", "{SHA}", "{SSHA}"),
-        re.compile(
+        Shape(
             r"\$(?:[156]|apr1)\$(?:rounds=\d{1,9}\$)?[A-Za-z0-9./]{1,16}\$[A-Za-z0-9./]{22,86}"
             r"|\$2[aby]\$\d\d\$[A-Za-z0-9./]{53}"
             r"|\$(?:y|7|gy)\$[A-Za-z0-9./]{1,16}\$[A-Za-z0-9./]{1,86}\$[A-Za-z0-9./]{43}"

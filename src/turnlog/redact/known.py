@@ -63,15 +63,17 @@ class KnownValues:
         """How many values are known, other notations of them included."""
         return len(self._rules)
 
-    def add(self, found: str, rule: str) -> None:
-        """Remember what a rule found, if it is a secret only by its place and is distinct enough."""
+    def add(self, found: str, rule: str) -> bool:
+        """Remember what a rule found, if it is a secret only by its place and is distinct enough; whether it is."""
         if rule in _RECOGNISED_ANYWHERE:
-            return
+            return False
         view = unmarked(found)
-        for value in _values(view.text if view is not None else found, rule):
-            if len(value) >= SHORTEST_KNOWN and is_distinct(value):
-                for written in _notations(value):
-                    self._add(written, rule)
+        values = _values(view.text if view is not None else found, rule)
+        distinct = [value for value in values if len(value) >= SHORTEST_KNOWN and is_distinct(value)]
+        for value in distinct:
+            for written in _notations(value):
+                self._add(written, rule)
+        return bool(distinct)
 
     def find(self, text: str) -> list[SecretSpan]:
         """Where known values stand alone in a text, in order and without overlaps: no part of a longer word."""

@@ -150,7 +150,7 @@ def _find_tokens(text: str, begun: Iterable[Beginning]) -> list[SecretSpan]:
 def _token_at(text: str, start: int, rules: Iterable[Rule]) -> list[SecretSpan]:
     """The token that begins here, if there is one."""
     for rule in rules:
-        match = rule.pattern.match(text, start)
+        match = rule.shape.pattern.match(text, start)
         if match is not None and _is_secret(rule, match[0]):
             return [SecretSpan(*match.span(), rule.name)]
     return []
@@ -168,9 +168,10 @@ def _filled(text: str, spans: Iterable[SecretSpan]) -> str:
 def _matches(rule: Rule, text: str, lowered: str) -> Iterator[tuple[int, int]]:
     if rule.near_word not in text:
         return
-    has_group = "secret" in rule.pattern.groupindex
-    command = None if rule.near is None else _Command(rule.near, text)
-    for match in rule.pattern.finditer(lowered if rule.any_case else text):
+    pattern = rule.shape.pattern
+    has_group = "secret" in pattern.groupindex
+    command = None if rule.near is None else _Command(rule.near.pattern, text)
+    for match in pattern.finditer(lowered if rule.any_case else text):
         start, end = match.span("secret" if has_group and match["secret"] is not None else 0)
         secret = text[start:end].strip(_FILL)
         if not secret or (command is not None and not command.is_near(match.start())):

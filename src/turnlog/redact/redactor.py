@@ -14,6 +14,7 @@ import binascii
 import re
 from collections import Counter
 from collections.abc import Callable
+from enum import IntEnum
 from hashlib import blake2b
 from typing import Any, ClassVar, NamedTuple, TypeVar, cast
 
@@ -53,6 +54,16 @@ class Masked(NamedTuple):
     times: int
 
 
+class Learned(IntEnum):
+    """What was learned of a value."""
+
+    NOTHING = 0
+    SHAPES = 1
+    """It has secrets, all of which their own shape shows."""
+    VALUES = 2
+    """It has secrets that are known from now on, wherever they stand alone."""
+
+
 class Redactor:
     """Takes secrets out of one value after another, and keeps the report."""
 
@@ -62,8 +73,13 @@ class Redactor:
         self._known = KnownValues() if known is None else known
         self._clean: set[bytes] = set()
         self._learning = False
-        self._learned = 0
+        self._learned = Counter[Learned]()
         """Secrets that were met while learning."""
+        self._ids: dict[str, str] = {}
+        """Ids and names that had a secret -> what they are without, each another."""
+        self._taken: set[str] = set()
+        self._is_clean = False
+        """Whether nothing that the rules find is in what is walked."""
 
     @property
     def known(self) -> KnownValues:
@@ -75,31 +91,41 @@ class Redactor:
         """What was masked, in the order in which the places were met."""
         return [Masked(rule, place, times) for place, rules in self._found.items() for rule, times in rules.items()]
 
-    def learn(self, value: object) -> bool:
+    def learn(self, value: object) -> Learned:
         """Look for secrets that only a name or their context shows, so that `redact` finds them wherever they stand.
 
-        Takes what `redact` takes. What belongs together, such as all messages of a session, is learned first. Returns
-        whether there are secrets of any kind.
+        Takes what `redact` takes. What belongs together, such as all messages of a session, is learned first.
         """
-        learned = self._learned
+        before = self._learned.copy()
         self._learning = True
         try:
             self._walk(value, "", "")
         finally:
             self._learning = False
-        return self._learned > learned
+        return max((kind for kind, count in self._learned.items() if count > before[kind]), default=Learned.NOTHING)
 
-    def redact(self, value: AnyT, place: str = "$") -> AnyT:
+    def redact(self, value: AnyT, place: str = "$", *, is_clean: bool = False) -> AnyT:
         """The value without secrets, of the same type. `place` names its position in the report.
 
-        Takes values of the model, mappings, lists, texts, bytes, `msgspec.Raw`, and what else JSON holds.
+        Takes values of the model, mappings, lists, texts, bytes, `msgspec.Raw`, and what else JSON holds. `is_clean`:
+        nothing was learned of this value, so only what others show to be a secret is looked for.
         """
-        return cast("AnyT", self._walk(value, place, ""))
+        if is_clean and not len(self._known):
+            return value
+        self._is_clean = is_clean
+        try:
+            return cast("AnyT", self._walk(value, place, ""))
+        finally:
+            self._is_clean = False
 
     def redact_cut(self, text: str, place: str = "$") -> str:
         """The text without secrets, and without what could be a piece of one at its end, where it was cut."""
         known = [*self._known.find(text), *self._known.find_cut(text)]
         return self._masked(text, joined([*find_cut_secrets(text), *known]), place)
+
+    def redact_id(self, text: str, place: str = "$") -> str:
+        """An id or a name without secrets: the same one becomes the same, and two stay two."""
+        return self._id(text, self._found_by_rules(text, ""), place)
 
     def redact_json(self, data: bytes, place: str = "$") -> bytes:
         """Exact JSON without secrets; valid JSON stays valid."""
@@ -116,13 +142,31 @@ class Redactor:
         for field in value.__struct_fields__:
             before = getattr(value, field)
             if type(before) is str and (field == "id" or field.endswith("_id")):
-                # Two ids may not become the same, as two known values of one rule would.
-                after = self._masked(before, self._found_by_rules(before, field), f"{place}.{field}")
+                # Known values are not looked for: an id may have one by chance.
+                after = self._id(before, self._found_by_rules(before, field), f"{place}.{field}")
+            elif field == "tool_name":
+                after = self._id(before, self._spans(before), f"{place}.{field}")
+            elif field.endswith("_ids"):
+                after = tuple([self._id(each, self._found_by_rules(each, ""), f"{place}.{field}") for each in before])
+                after = before if after == before else after
             else:
                 after = self._walk(before, f"{place}.{field}", field)
             if after is not before:
                 changed[field] = after
         return msgspec.structs.replace(value, **changed) if changed else value
+
+    def _id(self, text: str, spans: list[SecretSpan], place: str) -> str:
+        """The text without these secrets, another one for each text: what has an id is found by it."""
+        masked = self._masked(text, spans, place)
+        if masked == text:
+            return text
+        if text not in self._ids:
+            number, free = 1, masked
+            while free in self._taken:
+                number, free = number + 1, f"{masked}-{number + 1}"
+            self._taken.add(free)
+            self._ids[text] = free
+        return self._ids[text]
 
     def _mapping(self, value: dict[Any, Any], place: str, _name: str) -> dict[Any, Any]:
         made: dict[Any, Any] = {}
@@ -158,11 +202,11 @@ class Redactor:
     def _json(self, data: bytes, place: str, name: str = "") -> bytes:
         digest = _digest(data, name)
         text = data.decode(errors="surrogateescape")
-        if digest in self._clean and not self._known.may_be_in_json(text):
+        if (self._is_clean or digest in self._clean) and not self._known.may_be_in_json(text):
             return data
-        learned = self._learned
+        learned = self._learned.total()
         made = self._masked_json(data, text, place, name)
-        if self._learning and learned == self._learned:
+        if self._learning and learned == self._learned.total():
             self._clean.add(digest)
         return made
 
@@ -212,6 +256,8 @@ class Redactor:
         return joined([*found, *known]) if known else found
 
     def _found_by_rules(self, text: str, name: str) -> list[SecretSpan]:
+        if self._is_clean:
+            return []
         digest = _digest(text.encode(errors="surrogatepass")) if len(text) > _SHORTEST_KEPT else b""
         found: list[SecretSpan] = []
         if digest not in self._clean:
@@ -225,9 +271,9 @@ class Redactor:
         if not spans:
             return text
         if self._learning:
-            self._learned += len(spans)
             for span in spans:
-                self._known.add(text[span.start : span.end], span.rule)
+                is_known = self._known.add(text[span.start : span.end], span.rule)
+                self._learned[Learned.VALUES if is_known else Learned.SHAPES] += 1
             return text
         # A secret may also be in the name of a field that names the place.
         self._found.setdefault(mask_text(place), Counter()).update(span.rule for span in spans)

@@ -4,9 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import cached_property
 from typing import NamedTuple
 
 from turnlog.redact.placeholders import is_given
+
+
+class Shape:
+    """A pattern that is compiled when a text is first tried with it: most texts need few of the rules."""
+
+    def __init__(self, source: str, flags: int = 0) -> None:
+        """Keep the pattern's source."""
+        self._source = source
+        self._flags = flags
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        """The pattern, compiled."""
+        return re.compile(self._source, self._flags)
 
 
 class Rule(NamedTuple):
@@ -15,14 +30,14 @@ class Rule(NamedTuple):
     name: str
     literals: tuple[str, ...]
     """Every match contains one of them; lower case where case does not matter."""
-    pattern: re.Pattern[str]
+    shape: Shape
     check: Callable[[str], bool] | None = None
     """What else must hold of the secret, besides being no placeholder."""
     any_case: bool = False
-    """The pattern is for text in lower case."""
+    """The shape is for text in lower case."""
     begins: bool = False
     """A match begins with one of the literals, at the beginning of a word."""
-    near: re.Pattern[str] | None = None
+    near: Shape | None = None
     """What must be before the match, on the same line."""
     near_word: str = ""
     """What every match of `near` contains: most texts lack it, and need no look at an option as short as `-a`."""
@@ -47,8 +62,8 @@ def inside(name: str, literals: str, shape: str) -> Rule:
     return Rule(name, tuple(literals.split()), _whole(shape))
 
 
-def _whole(shape: str) -> re.Pattern[str]:
-    return re.compile(rf"{_BEFORE}(?:{shape})(?![A-Za-z0-9])")
+def _whole(shape: str) -> Shape:
+    return Shape(rf"{_BEFORE}(?:{shape})(?![A-Za-z0-9])")
 
 
 def after(
@@ -56,7 +71,7 @@ def after(
 ) -> Rule:
     """A secret that is recognised by the text before it, in any case."""
     command = None if near is None else _command(near)
-    return Rule(name, tuple(literals.split("|")), re.compile(shape), check, any_case=True, near=command)
+    return Rule(name, tuple(literals.split("|")), Shape(shape), check, any_case=True, near=command)
 
 
 def option(name: str, option: str, commands: str, shape: str, word: str = "") -> Rule:
@@ -64,13 +79,13 @@ def option(name: str, option: str, commands: str, shape: str, word: str = "") ->
     return Rule(
         name,
         (option,),
-        re.compile(rf"""{option}(?<=[\s"'`]{option}){shape}"""),
+        Shape(rf"""{option}(?<=[\s"'`]{option}){shape}"""),
         is_given,
         near=_command(commands),
         near_word=word,
     )
 
 
-def _command(names: str) -> re.Pattern[str]:
+def _command(names: str) -> Shape:
     # A removed line of a diff begins with a dash.
-    return re.compile(rf"(?:(?<![\w.-])|(?<=^-))(?:{names})(?![\w-])", re.MULTILINE)
+    return Shape(rf"(?:(?<![\w.-])|(?<=^-))(?:{names})(?![\w-])", re.MULTILINE)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
-
 from turnlog.redact.placeholders import is_key, is_random
-from turnlog.redact.rule import Rule, inside, token
+from turnlog.redact.rule import Rule, Shape, inside, token
 
 _UUID = r"[a-f0-9]{8}(?:-[a-f0-9]{4}){3}-[a-f0-9]{12}"
 
@@ -76,7 +74,7 @@ TOKENS = (
     Rule(
         "facebook-app-token",
         ("|",),
-        re.compile(r"\|(?<=\d{15}\|)(?P<secret>[A-Za-z0-9_-]{27})(?![A-Za-z0-9_-])"),
+        Shape(r"\|(?<=\d{15}\|)(?P<secret>[A-Za-z0-9_-]{27})(?![A-Za-z0-9_-])"),
         is_random,
     ),
     inside("mailchimp-key", "-us1 -us2 -us3 -us4 -us5 -us6 -us7 -us8 -us9", r"[a-f0-9]{32}-us\d{1,2}"),

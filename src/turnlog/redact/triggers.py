@@ -24,11 +24,19 @@ BOUNDARY = r"(?:(?<![A-Za-z0-9]..)|(?<=\\[nrtbf]..)|(?<=%[0-9A-Fa-f]{2}..)|(?<=[
 _BEGINNINGS = shortest_beginnings(literal for rule in RULES if rule.begins for literal in rule.literals)
 _TOKENS = Places(_BEGINNINGS, BOUNDARY)
 
-_OF_BEGINNING = [
-    [rule for rule in RULES if rule.begins and any(each.startswith(beginning) for each in rule.literals)]
-    for beginning in _BEGINNINGS
-]
-"""The rules of each beginning, in order."""
+
+def _of_beginnings() -> list[list[Rule]]:
+    """The rules of each beginning, in order."""
+    found: dict[str, dict[int, Rule]] = {beginning: {} for beginning in _BEGINNINGS}
+    for number, rule in enumerate(RULES):
+        for literal in rule.literals if rule.begins else ():
+            # Of beginnings of which none begins another, a literal has one.
+            beginning = next(literal[:end] for end in range(1, len(literal) + 1) if literal[:end] in found)
+            found[beginning][number] = rule
+    return [list(rules.values()) for rules in found.values()]
+
+
+_OF_BEGINNING = _of_beginnings()
 
 
 def _of_literals(any_case: bool) -> dict[str, list[int]]:
@@ -49,14 +57,21 @@ _WORDS = shortest_beginnings([*_ANY_CASE, *NAME_ENDS])
 _WORD_PLACES = Places(_WORDS)
 
 
+_BEGUN_SO: dict[str, list[str]] = {}
+"""Each beginning of a literal for any case, up to all of it -> the literals that begin so."""
+for _literal in _ANY_CASE:
+    for _end in range(1, len(_literal) + 1):
+        _BEGUN_SO.setdefault(_literal[:_end], []).append(_literal)
+
+
 def _overlapping(word: str) -> list[tuple[int, str, list[int]]]:
     """Offset, literal and rules of everything that may begin where this word is found: at its start or inside it."""
-    return [
-        (offset, literal, numbers)
-        for offset in range(len(word))
-        for literal, numbers in _ANY_CASE.items()
-        if literal.startswith(word[offset:]) or word.startswith(literal, offset)
-    ]
+    found: list[tuple[int, str, list[int]]] = []
+    for offset in range(len(word)):
+        rest = word[offset:]
+        within = [rest[:end] for end in range(1, len(rest)) if rest[:end] in _ANY_CASE]
+        found += [(offset, each, _ANY_CASE[each]) for each in [*within, *_BEGUN_SO.get(rest, ())]]
+    return found
 
 
 _AT_WORD = [_overlapping(word) for word in _WORDS]

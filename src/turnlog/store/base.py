@@ -58,6 +58,7 @@ if TYPE_CHECKING:
         RestoredFile,
         Run,
         RunFacts,
+        SecretPlaces,
         SessionChanges,
         SessionFacts,
         SessionLink,
@@ -425,6 +426,20 @@ class Store(Protocol):
 
         Optionally only those at one position, or of one type (`tool-result`: orphan results).
         """
+        ...
+
+    def messages_at(
+        self, session_id: str, positions: Collection[int], *, structured: Container[ToolKind] = ()
+    ) -> list[PlacedMessage]:
+        """The messages of a session at these positions, in order; `messages` describes `structured`."""
+        ...
+
+    def secret_places(self, session_id: str, rules: str) -> SecretPlaces:
+        """Where a session has secrets, as far as it was kept for these rules, and what has to be looked at."""
+        ...
+
+    def keep_secret_places(self, session_id: str, rules: str, places: SecretPlaces) -> None:
+        """Keep where a session has secrets: positions, and no secret. A store that cannot be written keeps nothing."""
         ...
 
     def passage(

@@ -15,6 +15,35 @@ TIMES: Final = (
 """What can be written, for errors."""
 
 
+def moment_of(text: str, *, end: bool = False, zone: tzinfo | None = None) -> datetime:
+    """The time that a text names, with a time zone: the beginning of a day, a month or a week, with `end` its end.
+
+    Days, and times without a zone, are those of `zone` (None: this machine's). Raises ValueError, which says what can
+    be written, for a text that names no time.
+    """
+    # Times of ISO 8601 may be written with a small t and z.
+    written = " ".join(text.split()).upper()
+    try:
+        if (ago := moment_ago(written)) is not None:
+            return ago
+        if (days := days_of(written, datetime.now(UTC).astimezone(zone).date())) is not None:
+            return _end_of(days.last, zone) if end else midnight(days.first, zone)
+        moment = datetime.fromisoformat(written)
+        return moment.replace(tzinfo=zone) if moment.tzinfo is None and zone is not None else moment.astimezone(zone)
+    except (ValueError, OverflowError):
+        raise ValueError(f"{text!r} is not a time: {TIMES}") from None
+
+
+def check_period(since: datetime | None, until: datetime | None, *, may_be_empty: bool = False) -> None:
+    """Raises ValueError for a period that ends before it begins: an answer would read as if nothing had happened.
+
+    The end of yesterday is the beginning of today, so a period without any time in it is refused, too, unless it
+    `may_be_empty`.
+    """
+    if since is not None and until is not None and (until < since or (until == since and not may_be_empty)):
+        raise ValueError("the period ends before it begins: until is before since")
+
+
 class Days(NamedTuple):
     """A day, a week, a month or a year."""
 
@@ -37,6 +66,8 @@ def days_of(text: str, today: date) -> Days | None:
         year, month, day = written.groups()
         around = _day if day else _month if month else _year
         return around(date(int(year), int(month or 1), int(day or 1)))
+    if _OTHER_DATE.fullmatch(text):
+        return _day(date.fromisoformat(text))
     return None
 
 
@@ -47,6 +78,11 @@ def moment_ago(text: str) -> datetime | None:
     """
     ago = _AGO.fullmatch(text)
     return None if ago is None else datetime.now(UTC) - int(ago[1]) * _LENGTHS[ago[2].lower()]
+
+
+def _end_of(day: date, zone: tzinfo | None) -> datetime:
+    # No day comes after the last.
+    return datetime.max.replace(tzinfo=UTC) if day == date.max else midnight(day + timedelta(days=1), zone)
 
 
 def midnight(day: date, zone: tzinfo | None = None) -> datetime:
@@ -89,8 +125,11 @@ _LENGTHS: Final = {
     "y": timedelta(days=365),
 }
 
-_RELATIVE = re.compile(r"(this|last)[ -]?(week|month|year)", re.IGNORECASE)
+_RELATIVE = re.compile(r"(this|last)[ _-]?(week|month|year)", re.IGNORECASE)
 
 _DATE = re.compile(r"(\d{4})(?:-(\d\d)(?:-(\d\d))?)?")
+
+_OTHER_DATE = re.compile(r"\d{8}|\d{4}-?W\d\d-?\d")
+"""ISO 8601 writes a day so, too."""
 
 _AGO = re.compile(r"(\d{1,9})([hdwmy])", re.IGNORECASE)

@@ -172,6 +172,24 @@ class Passage(StoreValue, frozen=True):
     """The next passage begins after this position; None at the end."""
 
 
+class LookedAt(NamedTuple):
+    """Which messages, or which events, of a session were looked at for secrets."""
+
+    new: frozenset[int]
+    """Positions of those that were not, or that changed since."""
+    found: dict[int, int]
+    """Position -> what was found there (`turnlog.redact.Learned`), of those that have any."""
+
+
+class SecretPlaces(NamedTuple):
+    """Where a session has secrets, as far as that was kept."""
+
+    until: int | None
+    """The number of the last change that is in what has to be looked at now; None: nothing can be kept."""
+    messages: LookedAt
+    events: LookedAt
+
+
 class OutlineEntry(StoreValue, frozen=True):
     """A landmark of a session: a prompt, a compaction, a rewind, an error that is not a tool's, or a pinned message."""
 

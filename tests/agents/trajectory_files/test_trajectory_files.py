@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from turnlog.exports import export_session
 from turnlog.formats.atif import AtifConversation, to_atif
 from turnlog.model import (
     Approval,
+    Cost,
     FilePart,
     Membership,
     Message,
@@ -441,3 +444,29 @@ def test_deep_nesting_costs_only_what_is_too_deep(tmp_path: Path) -> None:
     assert any("too many levels" in each.reason for each in changes.diagnostics)
     bomb = b'{"schema_version": "ATIF-v1.8", "steps": [' + b'{"extra": ' * 5000
     assert messages(read(tmp_path, bomb)) == []
+
+
+@pytest.mark.parametrize("written", [float, str, "{}.0".format, int])
+def test_numbers_are_read_as_programs_with_tables_write_them(written: Callable[[int], Any], tmp_path: Path) -> None:
+    """pandas writes floats, JavaScript texts; harbor reads both, and so the numbers of steps."""
+    names = ("prompt_tokens", "completion_tokens", "cached_tokens")
+    metrics = {name: written(n) for name, n in zip(names, (1200, 50, 200), strict=True)}
+    second = step(2, metrics={**metrics, "cost_usd": "0.5"}) | {"step_id": written(2)}
+    changes = read(tmp_path, trajectory(step(1, "user") | {"step_id": written(1)}, second))
+    usage = messages(changes)[1].usage
+    assert usage is not None
+    assert (usage.input, usage.cache_read, usage.output) == (1000, 200, 50)
+    assert messages(changes)[1].cost == Cost(amount=Decimal("0.5"), kind="reported")
+    assert changes.diagnostics == []
+
+
+def test_a_number_that_is_none_costs_no_other_one(tmp_path: Path) -> None:
+    odd = {"prompt_tokens": "1200", "completion_tokens": 12.5, "cached_tokens": "NaN"}
+    changes = read(tmp_path, trajectory(step(1, "user"), step(2, metrics=odd)))
+    usage = messages(changes)[1].usage
+    assert usage is not None
+    assert (usage.input, usage.cache_read, usage.output) == (1200, None, None)
+    assert [each.json_path for each in changes.diagnostics] == [
+        "$.steps[1].metrics.completion_tokens",
+        "$.steps[1].metrics.cached_tokens",
+    ]

@@ -26,7 +26,7 @@ class Atif(RowAgent):
     name = NAME
     display_name = "ATIF"
     colour = Colour(light="#6d5a00", dark="#ccc882")
-    parser_version = 2
+    parser_version = 3
     homes = BUILT_IN[NAME].homes
 
     def roots(self) -> Sequence[Path]:

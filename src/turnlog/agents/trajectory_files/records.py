@@ -126,10 +126,15 @@ TRAJECTORIES: JsonLines[TrajectoryRecord] = JsonLines(
     first_keys=("schema_version",),
     plausible=lambda record: record.steps is not None,
     complete=_complete(TrajectoryRecord),
+    strict=False,
 )
-"""Reads a trajectory out of JSON."""
+"""Reads a trajectory out of JSON. Numbers are also read from texts and floats, as programs write tables of them."""
 
 STEPS: JsonLines[StepRecord] = JsonLines(
-    StepRecord, first_keys=("step_id",), plausible=lambda step: step.source is not None, complete=_complete(StepRecord)
+    StepRecord,
+    first_keys=("step_id",),
+    plausible=lambda step: step.source is not None,
+    complete=_complete(StepRecord),
+    strict=False,
 )
 """Reads a step out of JSON."""

@@ -30,7 +30,7 @@ from turnlog.formats.atif.schema import (
     SubagentReference,
     Trajectory,
 )
-from turnlog.formats.call_arguments import call_arguments
+from turnlog.formats.call_arguments import readable_arguments, unreadable
 from turnlog.formats.token_counts import cache_writes, completion_tokens, prompt_tokens
 from turnlog.model import (
     CompactionEvent,
@@ -263,8 +263,13 @@ class _Writer:
             "parent_tool_call_id": call.parent_tool_call_id,
             "approval": call.approval,
         }
-        arguments = call_arguments(call)
-        facts["arguments_are_input"] = arguments.is_wrapped or None
+        arguments = readable_arguments(call)
+        if arguments.loss is not None:
+            self._lose("arguments", f"call {call.tool_call_id}: {arguments.loss}, so they are a text")
+        facts["arguments_are_input"] = (arguments.is_wrapped or arguments.loss is not None) or None
+        if unreadable(msgspec.json.encode(_known(facts))) is not None:
+            self._lose("approval", f"call {call.tool_call_id}: nested too deep")
+            facts["approval"] = None
         return AtifToolCall(
             tool_call_id=call.tool_call_id, function_name=call.tool_name, arguments=arguments.json, extra=_known(facts)
         )

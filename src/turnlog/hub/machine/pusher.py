@@ -20,9 +20,9 @@ from turnlog.hub.machine.client import BehindError, HubClient, HubRefusedError, 
 from turnlog.hub.machine.leaving import Leaving, Sieve
 from turnlog.hub.machine.levels import LEVELS, Level, Levels, Place, is_lower
 from turnlog.hub.machine.metrics import HashedNames
-from turnlog.hub.machine.redacting import rules_digest
 from turnlog.hub.machine.state import MachineState, Sent
 from turnlog.hub.sync.wire import LARGEST_CONTENT
+from turnlog.redact import rules_digest
 from turnlog.settings import load_settings
 from turnlog.store.external_content import load_blob
 from turnlog.store.feed.copies import (

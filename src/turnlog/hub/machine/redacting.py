@@ -9,15 +9,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
-from functools import cache, lru_cache
+from functools import lru_cache
 from hashlib import blake2b
 from itertools import islice
-from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
-from turnlog import redact
 from turnlog.model import BlobRef, FilePart, Message, Part, TextPart, ToolCallPart
 from turnlog.redact import KnownValues, Redactor, mask_cut_text, mask_text
 from turnlog.store import bodies, zstd
@@ -79,16 +77,6 @@ _AT_ONCE: Final = 200
 @lru_cache(maxsize=20_000)
 def _masked(text: str) -> str:
     return mask_text(text)
-
-
-@cache
-def rules_digest() -> str:
-    """Of the program that finds secrets: another one may find others."""
-    folder = Path(redact.__file__).parent
-    digest = blake2b(digest_size=16)
-    for path in sorted(folder.glob("*.py")):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
 
 
 class Redacting:

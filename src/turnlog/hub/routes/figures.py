@@ -15,7 +15,7 @@ from turnlog.hub.people.figures import FiguresBy, TeamUsage, to_csv
 from turnlog.hub.routes.base import AdminOf, HubOf, HubState, PersonOf
 from turnlog.server.context import write
 from turnlog.server.openapi import responds_with
-from turnlog.server.routes.parameters import Moment, QueryParameters
+from turnlog.server.routes.parameters import QueryParameters, UtcMoment
 
 router = APIRouter(default_response_class=Response, prefix="/hub/v1", tags=["figures"])
 
@@ -24,8 +24,8 @@ class FiguresQuery(QueryParameters):
     """By what, and of which days."""
 
     by: FiguresBy = "project"
-    since: Moment | None = Field(None, description="From the day of this time on, in UTC.")
-    until: Moment | None = Field(None, description="Before this time; of a day that has begun, in UTC, all of it.")
+    since: UtcMoment | None = Field(None, description="From the day of this time on, in UTC.")
+    until: UtcMoment | None = Field(None, description="Before this time; of a day that has begun, in UTC, all of it.")
     format: Literal["json", "csv"] = "json"
 
 
@@ -35,8 +35,8 @@ class AuditQuery(QueryParameters):
     actor: str | None = Field(None, description="Id of who did it.")
     action: str | None = None
     subject: str | None = Field(None, description="Id of what it was done to, such as a session.")
-    since: Moment | None = None
-    before: Moment | None = Field(None, description="Only entries before this time.")
+    since: UtcMoment | None = None
+    before: UtcMoment | None = Field(None, description="Only entries before this time.")
     limit: Annotated[int, Field(ge=1, le=500)] = 100
 
 

@@ -62,9 +62,9 @@ class UsageQuery(QueryParameters):
 class ComparisonQuery(QueryParameters):
     """Which period is compared with the one before it, and of what."""
 
+    zone: str = Field("UTC", description="Time zone of the days, weeks and months that are compared.")
     since: Moment
     until: Moment
-    zone: str = Field("UTC", description="Time zone of the days, weeks and months that are compared.")
     agent: str | None = None
     project: str | None = None
     model: str | None = None

@@ -33,6 +33,7 @@ from turnlog.store.names import (
     check_project,
     check_tool,
 )
+from turnlog.store.times import check_period, moment_of
 
 LARGEST_POSITION = 2**62
 """Positions are 63-bit integers in the store; one more than the last must still be one."""
@@ -41,23 +42,48 @@ LARGEST_POSITION = 2**62
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 
 
-def _moment(value: Any) -> Any:
-    """A day or a time with its zone; days begin in UTC."""
+def _moment(value: Any, given: ValidationInfo) -> Any:
+    """A time in the words of the command; days are those of `zone`, where a query has one before it, else local."""
+    # A day was always its beginning here, also for `until`; a week, a month or a word holds to its end.
+    ends = given.field_name == "until" and not (isinstance(value, str) and _DAY.fullmatch(value))
+    return _time(value, end=ends, zone=_zone_of((given.data or {}).get("zone")))
+
+
+def _utc_moment(value: Any, given: ValidationInfo) -> Any:
+    return _time(value, end=False, zone=UTC)
+
+
+def _time(value: Any, *, end: bool, zone: tzinfo | None) -> Any:
     try:
-        found = datetime.fromisoformat(value)
-    except (TypeError, ValueError):
-        raise PydanticCustomError("moment", "is neither a day (2026-11-20) nor a time in ISO 8601") from None
-    if _DAY.fullmatch(value):
-        return found.replace(tzinfo=UTC)
-    if found.tzinfo is None:
-        raise PydanticCustomError("moment", "needs a time zone, as in 2026-11-20T10:00:00Z")
-    return found
+        return moment_of(value, end=end, zone=zone) if isinstance(value, str) else value
+    except ValueError as error:
+        raise PydanticCustomError("moment", "{reason}", {"reason": str(error)}) from None
+
+
+def _zone_of(name: object) -> tzinfo | None:
+    """The time zone of a name; None, this machine's, for one that is refused elsewhere."""
+    try:
+        return None if not isinstance(name, str) else to_zone(name)
+    except ValueError:
+        return None
 
 
 Moment = Annotated[
     datetime,
     BeforeValidator(_moment),
-    WithJsonSchema({"type": "string", "description": "A day (2026-11-20, UTC) or a time with its zone."}),
+    WithJsonSchema(
+        {
+            "type": "string",
+            "description": "A time: 2026-11-20T10:00:00Z, a day (2026-11-20), a month, today, yesterday, last-week, 7d."
+            " Days are those of `zone`, else of the server's time zone.",
+        }
+    ),
+]
+
+UtcMoment = Annotated[
+    datetime,
+    BeforeValidator(_utc_moment),
+    WithJsonSchema({"type": "string", "description": "As `Moment`, and days are of UTC."}),
 ]
 
 
@@ -152,6 +178,8 @@ class QueryParameters(BaseModel):
     def _check_period(cls, until: datetime | None, given: ValidationInfo) -> datetime | None:
         """A period that ends before it begins would answer as if nothing had happened in it."""
         since = given.data.get("since")
-        if until is not None and since is not None and until < since:
-            raise PydanticCustomError("period", "is before since: the period ends before it begins")
+        try:
+            check_period(since, until, may_be_empty=True)
+        except ValueError as error:
+            raise PydanticCustomError("period", "{reason}", {"reason": str(error)}) from None
         return until

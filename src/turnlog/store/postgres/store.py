@@ -161,6 +161,7 @@ class PostgresStore(PostgresConnections, KeptFiles, SqliteStore):
 
     _keeps_days = False
     _keeps_sums = False
+    _keeps_secret_places = False
     _walks_in_steps = True
 
     def raw(self, session_id: str) -> Iterator[RawSource]:

@@ -17,7 +17,7 @@ from turnlog.store.choices import SESSION_STATUSES
 from turnlog.store.names import unknown_name
 from turnlog.store.search.base import ROLES, SearchFilter
 from turnlog.store.search.words import is_cjk, pieces, split_cjk
-from turnlog.store.times import TIMES, days_of, midnight, moment_ago
+from turnlog.store.times import TIMES, check_period, moment_of
 
 MAX_TERMS = 32
 MAX_QUERY_LENGTH = 4000
@@ -25,11 +25,10 @@ MAX_QUERY_LENGTH = 4000
 
 FIELD_NAMES: Final = {
     **{name: name for name in ("title", "project", "file", "tag", "branch", "model", "agent")},
-    **{name: name for name in ("role", "tool", "is", "before", "after")},
+    **{name: name for name in ("role", "tool", "is", "before", "after", "until")},
     "author": "role",
     "path": "file",
     "since": "after",
-    "until": "before",
 }
 """What may precede a colon -> the field that it means."""
 
@@ -136,8 +135,9 @@ def parse_query(text: str) -> Query:
             negates = plain == "NOT"
             continue
         field, plain = _field(match["field"], plain)
-        if field in ("before", "after"):
-            limits[field] = _moment(field, plain if plain is not None else match["quoted"])
+        if field in ("before", "after", "until"):
+            named = plain if plain is not None else match["quoted"]
+            limits["after" if field == "after" else "before"] = _moment(field, named)
             joins = negates = after_or = False
             last = None
             continue
@@ -155,6 +155,7 @@ def parse_query(text: str) -> Query:
         else:
             groups.append([term])
         joins = negates = after_or = False
+    _check_limits(limits)
     terms = len(excluded) + sum(map(len, groups))
     if terms > MAX_TERMS:
         raise QueryError(f"a query has at most {MAX_TERMS} words and phrases; this one has {terms}")
@@ -228,15 +229,18 @@ def any_of(words: Sequence[str]) -> str:
 
 
 def _moment(field: str, text: str) -> datetime:
-    """The time that a `before:` or `after:` names: its beginning, in this machine's zone. Raises QueryError."""
+    """The time that a field names, in this machine's zone: its beginning, for `until:` its end. Raises QueryError."""
     try:
-        if (ago := moment_ago(text)) is not None:
-            return ago
-        if (days := days_of(text, datetime.now().astimezone().date())) is not None:
-            return midnight(days.first)
-        return datetime.fromisoformat(text).astimezone()
-    except (ValueError, OverflowError):
+        return moment_of(text, end=field == "until")
+    except ValueError:
         raise QueryError(f"{field}:{text} names no time: {TIMES}") from None
+
+
+def _check_limits(limits: dict[str, datetime]) -> None:
+    try:
+        check_period(limits.get("after"), limits.get("before"))
+    except ValueError:
+        raise QueryError("the period ends before it begins: before: or until: is before after:") from None
 
 
 def _term(plain: str | None, quoted: str | None, star: str | None, field: str | None) -> Term | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Collection, Container, Iterable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -105,14 +105,17 @@ class MessageQueries(Connections):
             condition = "1" if wanted is None else _fate_in(wanted)
             span = Span(after, before, around, limit)
             rows = [_PlacedRow.of(row) for row in select_span(connection, select, key, span, condition, wanted or ())]
-            placed = _place(connection, session_id, rows, resolve_blobs=resolve_blobs)
-            if not structured:
-                return list(placed)
-            results = _StructuredResults(connection, session_id, structured)
-            return [
-                msgspec.structs.replace(each, message=results.fill(row, each.message))
-                for row, each in zip(rows, placed, strict=True)
-            ]
+            return _whole(connection, session_id, rows, structured, resolve_blobs=resolve_blobs)
+
+    def messages_at(
+        self, session_id: str, positions: Collection[int], *, structured: Container[ToolKind] = ()
+    ) -> list[PlacedMessage]:
+        condition, values = "s.position IN (SELECT value FROM json_each(?))", (json.dumps(sorted(positions)),)
+        with self._snapshot() as connection:
+            key = session_key(connection, session_id)
+            found = select_span(connection, _select_placed(held(connection, key)), key, Span(), condition, values)
+            rows = [_PlacedRow.of(row) for row in found]
+            return _whole(connection, session_id, rows, structured, resolve_blobs=True)
 
     def message(
         self, message_id: str, *, session_id: str | None = None, structured: bool = False, resolve_blobs: bool = True
@@ -200,6 +203,25 @@ class MessageQueries(Connections):
         with self._snapshot() as connection:
             session_key(connection, session_id)  # raises if it is not stored
             return children_of_calls(connection, session_id)
+
+
+def _whole(
+    connection: sqlite3.Connection,
+    session_id: str,
+    rows: list[_PlacedRow],
+    structured: Container[ToolKind],
+    *,
+    resolve_blobs: bool,
+) -> list[PlacedMessage]:
+    """The messages of these rows, with the agent's own JSON of results of these kinds of calls."""
+    placed = _place(connection, session_id, rows, resolve_blobs=resolve_blobs)
+    if not structured:
+        return list(placed)
+    results = _StructuredResults(connection, session_id, structured)
+    return [
+        msgspec.structs.replace(each, message=results.fill(row, each.message))
+        for row, each in zip(rows, placed, strict=True)
+    ]
 
 
 def messages_at(connection: sqlite3.Connection, session_id: str, positions: Iterable[int]) -> list[PlacedMessage]:

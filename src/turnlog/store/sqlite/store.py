@@ -12,6 +12,7 @@ from turnlog.store.sqlite.insights import InsightQueries
 from turnlog.store.sqlite.native import NativeQueries
 from turnlog.store.sqlite.projects import ProjectQueries
 from turnlog.store.sqlite.runs import RunQueries
+from turnlog.store.sqlite.secret_places import SecretQueries
 from turnlog.store.sqlite.sessions import SessionQueries
 from turnlog.store.sqlite.sources import SourceQueries
 from turnlog.store.sqlite.tasks import TaskQueries
@@ -35,6 +36,7 @@ class SqliteStore(
     InsightQueries,
     ContextQueries,
     RunQueries,
+    SecretQueries,
     SourceQueries,
     ProjectQueries,
     TaskQueries,

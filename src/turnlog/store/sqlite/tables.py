@@ -390,6 +390,11 @@ _SAID: Final = frozenset(
 ) | {"project", "project_path"}
 """Columns of what people, models and programs wrote, in which secrets may be."""
 
+_NAMED: Final = frozenset(
+    ("session_id", "parent_id", "message_id", "part_id", "tool_call_id", "result_id", "child_session_id", "tool_name")
+) | {"model", "agent_version", "media_type", "stop_reason"}
+"""Columns of ids and names, by which rows are joined: two with a secret stay two, and the same one in all tables."""
+
 _JSON: Final = frozenset(("content", "input", "tags"))
 """Those of JSON; an input may be another text."""
 
@@ -456,6 +461,7 @@ class TableWriter:
         self._redactor = redactor
         self._written = _places(columns, _SAID)
         self._json = _places(columns, _JSON)
+        self._named = _places(columns, _NAMED)
         self.rows = 0
         self._kinds = tuple(columns.values())
         self._schema = pa.schema([(name, _TYPES[kind]) for name, kind in columns.items()], metadata={_MARK: _MARKED})
@@ -491,6 +497,9 @@ class TableWriter:
             row = list(row)
             for index in self._written:
                 row[index] = self._clean(row[index], is_json=index in self._json)
+            for index in self._named:
+                if isinstance(name := row[index], str):
+                    row[index] = self._redactor.redact_id(name)
         self._waiting.append(row)
         for index in self._texts:
             if text := row[index]:
