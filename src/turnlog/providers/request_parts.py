@@ -154,8 +154,9 @@ def agent_fact(metadata: Mapping[str, Any], name: str) -> Any:
 def is_own(part: Part, message: Message, providers: frozenset[str] | None, model: str) -> bool:
     """Whether a part was written by this model, at one of these providers (None: at any).
 
-    Where the log names no provider, only the model decides; where it names no model, the part is another model's. The
-    format of a proof outweighs the provider's name, which may be that of a host that a router chose.
+    Where the log names no provider, only the model decides; where it names no model, as the AI SDK, the proof that the
+    provider gave with the part. The format of a proof outweighs the provider's name, which may be that of a host that a
+    router chose.
     """
     provider = provider_of(part, message)
     if provider is not None and providers is not None and not _is_of(provider, providers):
@@ -163,7 +164,9 @@ def is_own(part: Part, message: Message, providers: frozenset[str] | None, model
     maker = (part.provider.model if part.provider else None) or message.model
     if maker is None and provider is not None:
         maker = provider.model
-    return maker is not None and same_model(maker, model)
+    if maker is None:
+        return providers is not None and has_proof(part) and part.provider is not None and part.provider.name != _UNTOLD
+    return same_model(maker, model)
 
 
 def provider_of(part: Part, message: Message) -> ProviderData | None:
@@ -183,7 +186,9 @@ def proof(part: Part, name: str) -> Any:
     """What the provider gave with a part under this name; None if it is missing or not what that provider gives."""
     opaque = part.provider.opaque if part.provider else {}
     fits = _FITTING.get(name, _is_text)
-    return next((opaque[spelling] for spelling in _SPELLINGS[name] if fits(opaque.get(spelling))), None)
+    found = next((opaque[spelling] for spelling in _SPELLINGS[name] if fits(opaque.get(spelling))), None)
+    # A store keeps objects with their keys in order, and a request repeats the one before it byte for byte.
+    return [dict(sorted(detail.items())) for detail in found] if name == "reasoning_details" and found else found
 
 
 def _is_text(value: Any) -> bool:

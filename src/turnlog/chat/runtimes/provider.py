@@ -28,6 +28,7 @@ from turnlog.model.stream import (
     Pause,
     RunFinish,
     RunStart,
+    StepFinish,
     StreamError,
     StreamEvent,
     ToolInputAvailable,
@@ -199,7 +200,7 @@ class ProviderRuntime(FunctionRuntime):
             response = self._provider.open_stream(requested_model=run.options.model)
             ids = _CallIds(history)
             async for event in self._call_model(run, response):
-                yield ids.in_event(event)
+                yield _with_message(ids.in_event(event), ids, response)
             message = ids.in_message(response.message)
             if message.error is not None:
                 return
@@ -518,6 +519,13 @@ class _CallIds:
 
 _OF_RUN = (RunStart, RunFinish)
 _OF_CALL = (ToolInputStart, ToolInputDelta, ToolInputAvailable, ToolOutput)
+
+
+def _with_message(event: StreamEvent, ids: _CallIds, response: ResponseStream) -> StreamEvent:
+    """The event; the end of a step with the message, since the chat keeps what the next request has to repeat."""
+    if not isinstance(event, StepFinish) or response.message.error is not None:
+        return event
+    return replace(event, message=ids.in_message(response.message))
 
 
 def _with_result(call: ToolCallPart, result: ToolResult, history: list[Message]) -> StreamEvent:
