@@ -233,6 +233,7 @@ _SPELLINGS: dict[str, tuple[str, ...]] = {
     "format": ("format",),
     "phase": ("phase",),
     "summary": ("summary",),
+    "file_id": ("file_id",),
 }
 """Our name for what a provider wants back -> the API's own and the AI SDK's."""
 
@@ -302,12 +303,14 @@ class _Carrying:
 
     def _kept(self, parts: tuple[Part, ...], call: str | None = None) -> tuple[Part, ...]:
         kept: list[Part] = []
+        cited = {each.url for part in parts if isinstance(part, TextPart) for each in part.citations}
         is_answer = self._message.role == "assistant" and call is None
         for part in parts:
             refused = _NOT_CARRIED.get(part.type) or (None if is_answer else _ONLY_ANSWERED.get(part.type))
             if refused is None or (call and isinstance(part, DataPart) and self._is_sendable(part)):
                 kept.append(part)
-            else:
+            # A page shows as a source what a text cites.
+            elif not isinstance(part, SourceUrlPart) or part.url not in cited:
                 kind, detail = refused
                 self._report.lose(kind, self._message.id, detail, part=part.id, call=call)
         return tuple(kept)
