@@ -155,7 +155,7 @@ class _Writer:
         files = request_parts.result_files(result)
         output: str | list[Item] = text
         if files:
-            output = [*([_text(text)] if text.strip() else []), *[_file(part) for part in files]]
+            output = [block for part in result.content for block in _user_blocks(part)]
         kind = "custom_tool_call_output" if call.tool_name in self._custom_tools else "function_call_output"
         return {"type": kind, "call_id": call.tool_call_id, "output": output}
 
