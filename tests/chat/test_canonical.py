@@ -106,3 +106,13 @@ def test_a_page_decides_on_its_calls_and_changes_nothing_else() -> None:
     assert isinstance(second, ToolCallPart)
     assert bytes(second.input) == INPUT  # pyright: ignore[reportArgumentType]  # it has one
     assert second.results[0].content == (TextPart(text='{"b":1}'),)
+
+
+def test_a_message_is_converted_once_as_long_as_somebody_holds_it() -> None:
+    steps = [Message(id="a~1", role="assistant", parts=(TextPart(text="Hi"),))]
+    kept = with_steps(to_ui_messages(steps).messages[0], steps)
+    (first,), (again,) = to_canonical(kept), to_canonical(kept)
+    assert first is again
+    (copy,) = to_canonical(stored(kept))
+    assert copy == first
+    assert copy is not first

@@ -70,12 +70,13 @@ class Attachments:
     async def in_history(self, history: Iterable[Message], request: RunRequest) -> Attached:
         """The history, with each attachment of its users in the form in which a model gets it."""
         unsent: dict[str, str] = {}
-        messages = [await self._in_message(message, request, unsent) for message in history]
+        messages = [
+            await self._in_message(message, request, unsent) if _has_attachments(message) else message
+            for message in history
+        ]
         return Attached(messages, unsent)
 
     async def _in_message(self, message: Message, request: RunRequest, unsent: dict[str, str]) -> Message:
-        if message.role != "user" or not any(isinstance(part, UnknownPart | DataPart) for part in message.parts):
-            return message
         parts: list[Part] = []
         for part in message.parts:
             file = _file_of(part) if isinstance(part, UnknownPart) else None
@@ -118,6 +119,10 @@ class Attachments:
         if isinstance(written, str):
             return TextPart(id=part.id, text=written)
         return part if written is None else cast("Part", written)
+
+
+def _has_attachments(message: Message) -> bool:
+    return message.role == "user" and any(isinstance(part, UnknownPart | DataPart) for part in message.parts)
 
 
 async def _called(function: Callable[..., Any], *given: Any) -> Any:

@@ -6,10 +6,11 @@ what the stream said about each step, and which run of an agent it came from.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from functools import cache
-from typing import Any, Final, TypeVar, cast, get_args
+from typing import Any, Final, NamedTuple, TypeVar, cast, get_args
 
 import msgspec
 from msgspec import UNSET
@@ -46,8 +47,27 @@ _STEP_FIELDS = ("model", "response_id", "stop_reason", "raw_stop_reason", "usage
 def to_canonical(message: UIMessage) -> list[Message]:
     """The canonical messages of a stored UI message, one a model call: those that it carries, else those of its parts.
 
-    The message is the server's own: what its metadata carries is trusted.
+    The message is the server's own: what its metadata carries is trusted. It is converted once, since every request of
+    a chat needs all of its messages.
     """
+    key = id(message)
+    known = _converted.get(key)
+    if known is None or known.message() is not message:
+        known = _Converted(weakref.ref(message, lambda _: _converted.pop(key, None)), _to_canonical(message))
+        _converted[key] = known
+    return list(known.steps)
+
+
+class _Converted(NamedTuple):
+    message: weakref.ref[UIMessage]
+    steps: list[Message]
+
+
+_converted: dict[int, _Converted] = {}
+"""Identity of a message that somebody holds -> its canonical messages."""
+
+
+def _to_canonical(message: UIMessage) -> list[Message]:
     return from_ui_messages([message], trusted=True).messages if carries_steps(message) else to_steps(message)
 
 

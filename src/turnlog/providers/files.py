@@ -37,6 +37,8 @@ class _Loader:
         self._report = report
 
     def message(self, message: Message) -> Message:
+        if all(type(part) is TextPart and part.blob is None for part in message.parts):
+            return message
         parts = tuple([self._part(part, message) for part in message.parts])
         return message if parts == message.parts else msgspec.structs.replace(message, parts=parts)
 
@@ -171,6 +173,8 @@ class _Fitting:
         self.losses = Report()
 
     def message(self, message: Message) -> Message:
+        if all(type(part) is TextPart for part in message.parts):
+            return message
         parts = self._parts(message.parts, message)
         return message if parts == message.parts else msgspec.structs.replace(message, parts=parts)
 

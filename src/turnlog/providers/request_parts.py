@@ -184,7 +184,9 @@ def _is_of(provider: ProviderData, providers: frozenset[str]) -> bool:
 
 def proof(part: Part, name: str) -> Any:
     """What the provider gave with a part under this name; None if it is missing or not what that provider gives."""
-    opaque = part.provider.opaque if part.provider else {}
+    if part.provider is None:
+        return None
+    opaque = part.provider.opaque
     fits = _FITTING.get(name, _is_text)
     found = next((opaque[spelling] for spelling in _SPELLINGS[name] if fits(opaque.get(spelling))), None)
     # A store keeps objects with their keys in order, and a request repeats the one before it byte for byte.
@@ -205,7 +207,7 @@ def _is_field(value: Any) -> bool:
 
 def has_proof(part: Part) -> bool:
     """Whether a part has something for its provider, even without text."""
-    return any(proof(part, name) is not None for name in PROOFS)
+    return part.provider is not None and any(proof(part, name) is not None for name in PROOFS)
 
 
 def foreign_reasoning(part: ReasoningPart, message: Message, report: Report) -> str | None:
@@ -287,6 +289,8 @@ class _Carrying:
 
     def carried(self) -> Message:
         message = self._message
+        if all(type(part) is TextPart for part in message.parts):
+            return message
         parts = tuple(
             [self._with_results(part) if isinstance(part, ToolCallPart) else part for part in self._kept(message.parts)]
         )
