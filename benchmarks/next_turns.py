@@ -68,7 +68,7 @@ def long_chat() -> list[Any]:
 
 async def request_times(keeper: ChatKeeper) -> list[float]:
     """Milliseconds of CPU time to the body of each of some requests of a long chat."""
-    await keeper.save("long", long_chat())  # pyright: ignore[reportGeneralTypeIssues]  # all keepers here are async
+    await keeper.save("long", long_chat())
     model, begun = Model("anthropic"), [0.0]
 
     async def send(body: dict[str, Any]) -> AsyncGenerator[bytes, None]:
