@@ -219,7 +219,7 @@ def _needs_care(value: Any) -> bool:
 def _plain(value: Any, *, sort: bool) -> Any:
     """The value as mappings and lists: repaired, and the content of every `extra` lifted to where it was read."""
     # A request has thousands of short texts: what most values are comes first, without a call for each.
-    kind: type[Any] = type(value)
+    kind = cast("type[Any]", type(value))
     if kind is str:
         return value if value.isascii() else repair_text(value)
     if kind is dict and not sort:
