@@ -10,7 +10,16 @@ import pytest
 from turnlog.aisdk import parse_ui_messages
 from turnlog.chat import FunctionRuntime, RunRequest
 from turnlog.errors import ConflictError
-from turnlog.model.stream import Abort, RunFinish, RunStart, StreamEvent, TextDelta
+from turnlog.model.stream import (
+    Abort,
+    ReasoningDelta,
+    RunFinish,
+    RunStart,
+    StepFinish,
+    StepStart,
+    StreamEvent,
+    TextDelta,
+)
 
 HI = '[{"id":"u","role":"user","parts":[{"type":"text","text":"hi"},{"type":"text","text":"you"}]}]'
 REQUEST = RunRequest(chat_id="chat", messages=tuple(parse_ui_messages(HI)))
@@ -155,3 +164,24 @@ def test_a_request_knows_its_prompt_and_its_history() -> None:
     assert REQUEST.prompt == "hi\nyou"
     assert [message.role for message in REQUEST.history()] == ["user"]
     assert RunRequest(chat_id="chat", messages=()).prompt == ""
+
+
+@pytest.mark.parametrize(
+    ("yielded", "models"),
+    [
+        ((StepStart(model="m"), "Hello ", "world", StepFinish(stop_reason="stop")), ["m"]),
+        ((StepStart(model="m"), ReasoningDelta(id="r", delta="hm"), "Hi", StepFinish(stop_reason="stop")), ["m"]),
+        (("one", StepFinish(stop_reason="stop"), StepStart(model="n"), "two"), [None, "n"]),
+        (("one", StepFinish(stop_reason="stop"), "two"), [None, None]),
+        (("alone",), [None]),
+    ],
+)
+def test_a_piece_of_text_belongs_to_the_step_that_has_begun(
+    yielded: tuple[StreamEvent | str, ...], models: list[str | None]
+) -> None:
+    async def answer(request: RunRequest) -> AsyncGenerator[StreamEvent | str, None]:
+        for each in yielded:
+            yield each
+
+    told = asyncio.run(answered(FunctionRuntime(answer)))
+    assert [event.model for event in told if isinstance(event, StepStart)] == models

@@ -1,6 +1,7 @@
 """Whatever the history, the request satisfies the rules of its API, and each of the five keeps what it can (R-K29)."""
 
 import json
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from support.provider_messages import MODEL, asking, assistant, call, developer,
 from support.provider_rules import check_rules
 from support.sdk_types import check_with_sdk
 from turnlog.errors import LossyConversionError
-from turnlog.model import Message, ToolCallPart
+from turnlog.model import Message, ProviderData, ReasoningPart, TextPart, ToolCallPart
 from turnlog.providers import provider, provider_names
 
 NAMES = provider_names()
@@ -127,3 +128,28 @@ def test_another_model_reads_no_secret(name: str) -> None:
     for owner in ("anthropic", "openai", "google", "openrouter"):
         answer = assistant(thinking("hm", owner, model="another-model", **secret), "a", model="another-model")
         assert "SECRET" not in json.dumps(provider(name).to_request([user("q"), answer], asking()).body)
+
+
+@pytest.mark.parametrize(
+    ("name", "owner", "proof"),
+    [
+        ("anthropic", "anthropic", {"signature": "SECRET"}),
+        ("anthropic", "anthropic", {"redactedData": "SECRET"}),
+        ("responses", "openai", {"itemId": "rs_1", "reasoningEncryptedContent": "SECRET"}),
+        ("gemini", "google", {"thoughtSignature": "U0VDUkVU"}),
+        ("openrouter", "openrouter", {"reasoning_details": [{"type": "reasoning.encrypted", "data": "SECRET"}]}),
+    ],
+)
+def test_a_proof_of_the_provider_is_enough_where_no_model_is_named(
+    name: str, owner: str, proof: dict[str, Any]
+) -> None:
+    """As in chats that the AI SDK stored."""
+    part = ReasoningPart(text="hm", provider=ProviderData(name=owner, opaque=proof))
+    answer = Message(id="a", role="assistant", parts=(part, TextPart(text="a")))
+
+    def sent(to: str) -> str:
+        return json.dumps(provider(to).to_request([user("q"), answer], asking()).body)
+
+    assert re.search("SECRET|U0VDUkVU", sent(name))
+    others = [other for other in NAMES if other not in (name, "openai-chat")]
+    assert not [other for other in others if re.search("SECRET|U0VDUkVU", sent(other))]

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from turnlog.aisdk.checks import citation_check
-from turnlog.aisdk.json_text import is_json_string, parse_output
+from turnlog.aisdk.json_text import is_json_string, is_plain_json, parse_output
 from turnlog.aisdk.metadata import KEY, SdkExtras, sdk_extras_of, to_sdk_keys
 from turnlog.aisdk.raw_message import (
     RawApproval,
@@ -205,7 +205,10 @@ def _citation(citation: Citation) -> UIPartJson | None:
 
 
 _NULL: Final = Raw(b"null")
-"""An output that is not shown. In the raw part it marks that the input shown is not that of the log."""
+"""An output that is not shown."""
+
+NO_INPUT: Final = Raw(b"null")
+"""In the raw part: the input shown is not that of the log."""
 
 _NO_INPUT: Final = Raw(b"{}")
 """The input of a call without arguments: the AI SDK requires one, and providers an object."""
@@ -296,14 +299,14 @@ class CallWriter(PartWriter):
         if part.input_blob is not UNSET:
             self.add_loss("large-text", "only a preview of the input is shown; the whole is a blob of the store")
         if part.input is not UNSET:
-            value, part.input = part.input, UNSET
+            value, part.input = part.input, kept_input(part.input)
             return value
-        part.input = _NULL
+        part.input = NO_INPUT
         return part.input_text if _has_text(part.input_text) else _NO_INPUT
 
     def _streaming_input(self, part: RawToolCall, ui_part: UIPartJson) -> None:
         if part.input is not UNSET:
-            ui_part["input"], part.input = part.input, UNSET
+            ui_part["input"], part.input = part.input, kept_input(part.input)
         elif part.input_text is not UNSET:
             if "raw-input" in self.view.features:
                 ui_part["rawInput"] = part.input_text
@@ -377,6 +380,11 @@ class CallWriter(PartWriter):
                 ui_part[name] = value
             elif name in features:
                 self.add_loss(features[name], f"AI SDK {self.view.version} does not know {name}")
+
+
+def kept_input(value: Raw) -> Raw | UnsetType:
+    """What stays in the raw part of an input that is shown: the text of its JSON, if parsing and writing changes it."""
+    return UNSET if is_plain_json(value) else Raw(msgspec.json.encode(bytes(value).decode()))
 
 
 def _has_text(written: Raw | UnsetType) -> TypeGuard[Raw]:

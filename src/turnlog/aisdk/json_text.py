@@ -25,6 +25,7 @@ from turnlog.aisdk.versions import Version, sdk_version
 from turnlog.arguments import checked, refusal
 
 _decoder = msgspec.json.Decoder()
+_encoder = msgspec.json.Encoder()
 
 
 def parse_json(text: str | bytes, *, unsafe_keys: bool = False) -> Any:
@@ -161,6 +162,14 @@ def output_text(output: Raw) -> Raw:
     if is_json_string(output):
         return output
     return Raw(msgspec.json.encode(msgspec.json.encode(msgspec.json.decode(output)).decode()))
+
+
+def is_plain_json(value: Raw) -> bool:
+    """Whether JSON is the same text again after it was parsed and written: without blanks, escapes and double keys."""
+    try:
+        return _encoder.encode(_decoder.decode(value)) == bytes(value)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return False
 
 
 def _may_be_json(text: Raw) -> bool:

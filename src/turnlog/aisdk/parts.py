@@ -295,7 +295,7 @@ UIMessagePart: TypeAlias = (
 )
 
 
-class UIMessage(UIValue, frozen=True, kw_only=True):
+class UIMessage(UIValue, frozen=True, kw_only=True, weakref=True):
     """One message of a chat (R-S1); `metadata` is any JSON of the application."""
 
     id: str

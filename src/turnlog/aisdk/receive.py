@@ -22,7 +22,7 @@ from msgspec import UNSET, Raw, UnsetType
 from turnlog.aisdk.base import UIValue
 from turnlog.aisdk.codec import encode, to_plain
 from turnlog.aisdk.convert_parts import OWN_MESSAGE, OWN_PART, RESERVED, shown_result
-from turnlog.aisdk.json_text import output_text, parse_output
+from turnlog.aisdk.json_text import is_json_string, output_text, parse_output
 from turnlog.aisdk.metadata import SdkExtras, provider_of, to_provider_keys
 from turnlog.aisdk.parts import (
     DataUIPart,
@@ -537,9 +537,10 @@ def _restore_call(part: RawToolCall, fields: Fields) -> None:
     if part.tool_call_id != fields["toolCallId"]:
         raise MismatchError("the call has another id")
     part.tool_name = fields["toolName"] if "toolName" in fields else _named(fields)
-    # The conversion's mark: the input that is shown is not that of the log.
-    if part.input is not UNSET:
-        part.input = UNSET
+    if is_json_string(part.input):
+        part.input = Raw(msgspec.json.decode(part.input, type=str).encode())
+    elif part.input is not UNSET:
+        part.input = UNSET  # `NO_INPUT`
     elif "input" in fields:
         part.input = fields["input"]
     _restore_provider(part.provider, fields.get("callProviderMetadata"))

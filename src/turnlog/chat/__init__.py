@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from turnlog.chat.runtimes.langchain import LangChainRuntime as LangChainRuntime
     from turnlog.chat.runtimes.open_harness import OpenHarnessRuntime, TransportOptions
     from turnlog.chat.runtimes.openai_agents import OpenAIAgentsRuntime as OpenAIAgentsRuntime
-    from turnlog.chat.runtimes.provider import Limits, ProviderRuntime, Retry, Tool, keep_turns
+    from turnlog.chat.runtimes.provider import Limits, LossReport, ProviderRuntime, Retry, Tool, keep_turns
     from turnlog.chat.runtimes.pydantic_ai import PydanticAIRuntime as PydanticAIRuntime
     from turnlog.chat.stream_stores import (
         MemoryStreamStore,
@@ -94,6 +94,7 @@ __all__ = [
     "FunctionRuntime",
     "Limits",
     "Listeners",
+    "LossReport",
     "MemoryKeeper",
     "MemoryStreamStore",
     "Message",
@@ -208,6 +209,7 @@ _HOMES = {
     ),
     "turnlog.chat.runtimes.provider": (
         "Limits",
+        "LossReport",
         "ProviderRuntime",
         "Retry",
         "Tool",

@@ -1,25 +1,28 @@
 """A chat's UI messages as canonical messages, one a model call.
 
-A UI message holds less than what is stored. What it lacks comes from its metadata: what the stream said about each
-step, and which run of an agent it came from. When a message continues, everything that did not change is taken from
-what is stored.
+A UI message shows less than what is stored. What it lacks is in its metadata: the canonical messages that it carries,
+what the stream said about each step, and which run of an agent it came from.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import weakref
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import Any, Final, cast, get_args
+from functools import cache
+from typing import Any, Final, NamedTuple, TypeVar, cast, get_args
 
 import msgspec
 from msgspec import UNSET
-from msgspec.structs import replace
+from msgspec.structs import fields, replace
 
 from turnlog.aisdk.codec import to_plain
 from turnlog.aisdk.convert import METADATA
 from turnlog.aisdk.parts import StepStartUIPart, UIMessage
 from turnlog.aisdk.receive import from_ui_messages
+from turnlog.aisdk.view import step_id
 from turnlog.model import Message, Part, ReasoningPart, StopReason, TextPart, ToolCallPart, Usage
+from turnlog.model.base import Value, field_default
 from turnlog.model.stream import RunFinish, RunStart, StreamEvent
 from turnlog.store.values import AgentAnswer
 
@@ -37,29 +40,45 @@ PRIVATE_KEY: Final = "turnlogPrivate"
 
 _STOP_REASONS = frozenset(get_args(StopReason))
 
-_STEP_FIELDS = ("model", "response_id", "stop_reason", "raw_stop_reason", "usage")
-"""Fields of a message that the metadata of a UI message holds for each step."""
+_STEP_FIELDS = ("model", "response_id", "stop_reason", "raw_stop_reason", "usage", "error", "provider")
+"""Fields of a message that a UI message may lack."""
 
 
-def to_canonical(message: UIMessage, *, has_client_results: bool = False) -> list[Message]:
-    """Convert a stored UI message to canonical messages, one a model call.
+def to_canonical(message: UIMessage) -> list[Message]:
+    """The canonical messages of a stored UI message, one a model call: those that it carries, else those of its parts.
 
-    Args:
-        message: The server's own, with what a store or our writer put into its metadata.
-        has_client_results: Whether approvals or outcomes of the client were merged into it since it was loaded.
+    The message is the server's own: what its metadata carries is trusted. It is converted once, since every request of
+    a chat needs all of its messages.
     """
-    converted = to_steps(message)
-    if not _has_own_metadata(message):
-        return converted
-    stored = from_ui_messages([message], trusted=True).messages
-    if not has_client_results or len(stored) != len(converted):
-        return stored
-    # The metadata holds each step as it was stored; the parts are newer. Join them, so that what only the store has
-    # (what providers want back, times) is kept.
-    joined = [join_step(before, step) for before, step in zip(stored, converted, strict=True)]
-    return [
-        before if step is None else replace(step, id=before.id) for before, step in zip(stored, joined, strict=True)
-    ]
+    key = id(message)
+    known = _converted.get(key)
+    if known is None or known.message() is not message:
+        known = _Converted(weakref.ref(message, lambda _: _converted.pop(key, None)), _to_canonical(message))
+        _converted[key] = known
+    return list(known.steps)
+
+
+class _Converted(NamedTuple):
+    message: weakref.ref[UIMessage]
+    steps: list[Message]
+
+
+_converted: dict[int, _Converted] = {}
+"""Identity of a message that somebody holds -> its canonical messages."""
+
+
+def _to_canonical(message: UIMessage) -> list[Message]:
+    return from_ui_messages([message], trusted=True).messages if carries_steps(message) else to_steps(message)
+
+
+def to_stored(message: UIMessage) -> list[Message]:
+    """The canonical messages of a UI message, under the ids of its steps."""
+    carried = [step for step in to_canonical(message) if step.parts or step.role != "assistant"]
+    if any(step.role != message.role for step in carried) or (message.role != "assistant" and len(carried) != 1):
+        return to_steps(message)
+    if message.role != "assistant":
+        return [replace(carried[0], id=message.id)]
+    return [replace(step, id=step_id(message.id, number)) for number, step in enumerate(carried, 1)]
 
 
 def to_steps(message: UIMessage) -> list[Message]:
@@ -99,7 +118,8 @@ def for_pages(event: StreamEvent) -> StreamEvent:
     return replace(event, metadata={key: value for key, value in event.metadata.items() if key != PRIVATE_KEY})
 
 
-def _has_own_metadata(message: UIMessage) -> bool:
+def carries_steps(message: UIMessage) -> bool:
+    """Whether a stored message carries its canonical messages."""
     metadata: Any = message.metadata
     return isinstance(metadata, dict) and METADATA in metadata
 
@@ -125,7 +145,7 @@ def _with_step_metadata(message: UIMessage, steps: Sequence[Message]) -> list[Me
     # When a message began without metadata (an older chat) and continued with it, the entries are those of its last
     # steps.
     missing = max(0, sum(isinstance(part, StepStartUIPart) for part in message.parts) - len(facts))
-    numbers = iter(list(_step_numbers(message)))
+    numbers = step_numbers(message)
     found: list[Message] = []
     for step in steps:
         number = next(numbers, None) if step.role == "assistant" else None
@@ -134,7 +154,7 @@ def _with_step_metadata(message: UIMessage, steps: Sequence[Message]) -> list[Me
     return found
 
 
-def _step_numbers(message: UIMessage) -> Iterator[int]:
+def step_numbers(message: UIMessage) -> Iterator[int]:
     """The number of each step that holds any part: empty steps count, but become no message."""
     begun, is_empty = 0, True
     for part in message.parts:
@@ -180,16 +200,13 @@ def join_step(stored: Message, new: Message) -> Message | None:
         _join_part(stored.parts[index], part, new.updated_at) if index < len(stored.parts) else part
         for index, part in enumerate(new.parts)
     )
-    kept = {name: getattr(stored, name) for name in _STEP_FIELDS if getattr(new, name) is None}
-    joined = replace(
-        new, parts=parts, created_at=stored.created_at, error=stored.error, provider=stored.provider, **kept
-    )
+    joined = replace(_filled(new, stored, _STEP_FIELDS), parts=parts, created_at=stored.created_at)
     times = {"completed_at": stored.completed_at, "updated_at": stored.updated_at}
     return None if replace(joined, **times) == stored else joined
 
 
 def _join_part(stored: Part, new: Part, now: datetime | None) -> Part:
-    """The stored part, updated; the new one if it is another part."""
+    """The new part, with what only the stored one has, unless that is another part."""
     if isinstance(stored, ToolCallPart) and isinstance(new, ToolCallPart) and stored.tool_call_id == new.tool_call_id:
         return _join_call(stored, new, now)
     if isinstance(stored, TextPart | ReasoningPart) and stored.type == new.type:
@@ -200,23 +217,43 @@ def _join_part(stored: Part, new: Part, now: datetime | None) -> Part:
 def _join_text(stored: TextPart | ReasoningPart, new: TextPart | ReasoningPart) -> Part:
     if stored.text != new.text:
         return new
-    # What a provider wants back (a signature) often comes with the end of a text, after the text itself; and a UI
-    # message holds only the opaque part of it.
+    # A UI message holds only the opaque part of what a provider wants back.
     known = stored.provider
     is_same = new.provider is None or (known is not None and known.opaque == new.provider.opaque)
-    return replace(stored, state=new.state, provider=known if is_same else new.provider)
+    return replace(_filled(new, stored, _TEXT_FIELDS), provider=known if is_same else new.provider)
 
 
 def _join_call(stored: ToolCallPart, new: ToolCallPart, now: datetime | None) -> Part:
-    with_input = stored if new.input is UNSET and new.input_text is None else new
-    call = replace(
-        stored, input=with_input.input, input_text=with_input.input_text, provider=new.provider or stored.provider
-    )
+    has_input = new.input is not UNSET or new.input_text is not None
+    call = _filled(new, stored, _CALL_FIELDS if has_input else (*_CALL_FIELDS, "input", "input_text"))
     if (stored.state, stored.approval, _outcome(stored)) == (new.state, new.approval, _outcome(new)):
-        return call
-    results = tuple(replace(result, completed_at=now) for result in new.results)
-    return replace(call, state=new.state, approval=new.approval, results=results, metadata=new.metadata)
+        return replace(call, results=stored.results, metadata=stored.metadata)
+    timed = [result if result.completed_at else replace(result, completed_at=now) for result in new.results]
+    return replace(call, results=tuple(timed))
 
 
-def _outcome(call: ToolCallPart) -> tuple[str, str | None] | None:
-    return (call.output_text, call.results[-1].error_text) if call.results else None
+def _outcome(call: ToolCallPart) -> tuple[str, str | None, bool] | None:
+    if not call.results:
+        return None
+    last = call.results[-1]
+    return call.output_text, last.error_text, last.preliminary
+
+
+_TEXT_FIELDS = ("id", "metadata")
+
+_CALL_FIELDS = ("id", "kind", "title", "provider", "parent_tool_call_id", "started_at", "child_session_id")
+"""What a page cannot have told of a call."""
+
+ValueT = TypeVar("ValueT", bound=Value)
+
+
+def _filled(new: ValueT, stored: ValueT, names: Iterable[str]) -> ValueT:
+    """The new value, with the stored one's fields of these names where it has only the default."""
+    defaults = _defaults(type(new))
+    missing = [name for name in names if getattr(new, name) == defaults[name]]
+    return replace(new, **{name: getattr(stored, name) for name in missing})
+
+
+@cache
+def _defaults(kind: type[Value]) -> dict[str, Any]:
+    return {field.name: field_default(field) for field in fields(kind)}

@@ -16,11 +16,12 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from turnlog.aisdk.chunks import UIMessageChunk
+from turnlog.aisdk.chunks import StartStepChunk, UIMessageChunk
 from turnlog.aisdk.downgrade import downgrade_ui_message
 from turnlog.aisdk.parts import (
     DynamicToolUIPart,
     ReasoningUIPart,
+    StepStartUIPart,
     TextUIPart,
     ToolUIPart,
     UIMessage,
@@ -32,7 +33,8 @@ from turnlog.aisdk.versions import Version, sdk_version
 from turnlog.aisdk.writer import ChunkWriter, generate_message_id
 from turnlog.aisdk.writer_tools import ABORTED, ABORTED_METADATA
 from turnlog.arguments import checked
-from turnlog.chat.conversion import for_pages, without_own_metadata
+from turnlog.chat.canonical import StepRecord, exact_steps, with_steps
+from turnlog.chat.conversion import for_pages, to_canonical, without_own_metadata
 from turnlog.chat.keepers import AnswerRecorder, ChatDirectory, ChatKeeper, ChatPage, MemoryKeeper, StoredChat
 from turnlog.chat.requests import AnswerPlan, ChatRequest, parse_chat_request, plan_answer
 from turnlog.chat.runtime import AnswerFunction, FunctionRuntime, RunRequest, Runtime, resolved
@@ -395,6 +397,10 @@ class AnswerBuilder:
         """Begin a message, or continue one."""
         self._writer = ChunkWriter(7, message_id=message_id, continued=continued, tools=tools)
         self._reader = UIMessageReader(continued, version=7)
+        self._stored = [] if continued is None else to_canonical(continued)
+        self._record = StepRecord()
+        parts = () if continued is None else continued.parts
+        self._steps = sum(isinstance(part, StepStartUIPart) for part in parts)
         self.has_begun = False
         """Whether there is anything to save."""
 
@@ -406,6 +412,7 @@ class AnswerBuilder:
             self._ending = "stopped" if isinstance(event, Abort) else "failed"
         elif isinstance(event, RunFinish) and event.stop_reason == "error":
             self._ending = "failed"
+        self._record.add(event, self._steps - 1)
         self._read(self._writer.write(event))
 
     def end(self) -> None:
@@ -434,11 +441,13 @@ class AnswerBuilder:
     def message(self) -> UIMessage:
         """The message; while the run goes on, as if it had been killed now."""
         message = self._reader.message
-        return message if self._writer.closed else settle(message)
+        shown = message if self._writer.closed else settle(message)
+        return with_steps(shown, exact_steps(shown, self._stored, self._record))
 
     def _read(self, chunks: list[UIMessageChunk]) -> None:
         for chunk in chunks:
             self.has_begun = True
+            self._steps += isinstance(chunk, StartStepChunk)
             self._reader.feed(chunk)
 
 

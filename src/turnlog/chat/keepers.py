@@ -25,7 +25,7 @@ from turnlog.aisdk.base import UIValue
 from turnlog.aisdk.parts import UIMessage
 from turnlog.aisdk.view import ui_message_id
 from turnlog.arguments import checked
-from turnlog.chat.conversion import agent_answer_of, join_step, to_steps
+from turnlog.chat.conversion import agent_answer_of, join_step, to_stored
 from turnlog.chat.loaded_chats import LoadedChats
 from turnlog.chat.loading import EVERYTHING, load_ui_json
 from turnlog.errors import ConflictError, NotFoundError, ShapeError
@@ -405,7 +405,7 @@ class _StoredChats:
 
     def _changed_steps(self, message: UIMessage, prefix: str) -> list[Message]:
         """The steps of a message that have changed since they were saved last: of a long message hardly any."""
-        named = [replace(step, id=f"{prefix}{step.id}") for step in to_steps(message)]
+        named = [replace(step, id=f"{prefix}{step.id}") for step in to_stored(message)]
         if any(len(step.id) > LONGEST_ID for step in named):
             reason = f"the id of a message is too long: with that of its chat it would exceed {LONGEST_ID} characters"
             raise ShapeError(reason, json_path="$.messages")

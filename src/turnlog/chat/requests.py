@@ -21,6 +21,7 @@ from turnlog.aisdk.parts import DynamicToolUIPart, ToolUIPart, UIMessage, UIMess
 from turnlog.aisdk.validation import validate_ui_messages
 from turnlog.aisdk.versions import Version
 from turnlog.arguments import check_fields, checked
+from turnlog.chat.canonical import with_decisions
 from turnlog.chat.conversion import has_same_content, without_own_metadata
 from turnlog.errors import ConflictError, NotFoundError, ShapeError
 from turnlog.model.codec import repair_text, to_plain_json
@@ -216,7 +217,10 @@ def _continue(stored: Sequence[UIMessage], newest: UIMessage) -> AnswerPlan:
     _check_undecided(merged)
     if merged == stored[index]:
         _check_repeated(newest)
-    return AnswerPlan([*stored[:index], merged], merged, [], is_changed=merged != stored[index])
+    is_changed = merged != stored[index]
+    if is_changed:
+        merged = with_decisions(stored[index], merged)
+    return AnswerPlan([*stored[:index], merged], merged, [], is_changed=is_changed)
 
 
 def _check_decisions(stored: UIMessage, sent: UIMessage) -> None:

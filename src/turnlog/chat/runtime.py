@@ -22,6 +22,7 @@ from turnlog.model.stream import (
     Abort,
     Pause,
     RunFinish,
+    StepFinish,
     StepStart,
     StreamError,
     StreamEvent,
@@ -66,12 +67,11 @@ class RunRequest(UIValue, frozen=True, kw_only=True):
         return ""
 
     def history(self) -> list[Message]:
-        """`messages` as canonical ones, one a model call. Stored ones are exactly what the store holds.
+        """`messages` as canonical ones, one a model call: exactly what the models said and were sent.
 
         This is where a request is converted, and the only place: call it once.
         """
-        last = self.messages[-1] if self.continued is not None else None
-        return [step for message in self.messages for step in to_canonical(message, has_client_results=message is last)]
+        return [step for message in self.messages for step in to_canonical(message)]
 
 
 class Runtime(Protocol):
@@ -205,6 +205,7 @@ class _Text:
     def __init__(self) -> None:
         self._open: str | None = None
         self._parts = 0
+        self._in_step = False
         self._has_events = False
         self._is_ended = False
 
@@ -217,6 +218,8 @@ class _Text:
             raise TypeError(f"an answer yielded {type(yielded).__name__}: expected text or a StreamEvent")
         event = cast("StreamEvent", yielded)
         self._has_events = True
+        if isinstance(event, StepStart | StepFinish):
+            self._in_step = isinstance(event, StepStart)
         self._is_ended = isinstance(event, RunFinish | Pause | StreamError | Abort)
         return [*self._close(), event]
 
@@ -230,7 +233,8 @@ class _Text:
             return []
         self._parts += 1
         self._open = f"text-{self._parts}"
-        start: list[StreamEvent] = [StepStart()] if self._parts == 1 else []
+        start: list[StreamEvent] = [] if self._in_step else [StepStart()]
+        self._in_step = True
         return [*start, TextStart(id=self._open)]
 
     def _close(self) -> list[StreamEvent]:

@@ -218,6 +218,17 @@ def _needs_care(value: Any) -> bool:
 
 def _plain(value: Any, *, sort: bool) -> Any:
     """The value as mappings and lists: repaired, and the content of every `extra` lifted to where it was read."""
+    # A request has thousands of short texts: what most values are comes first, without a call for each.
+    kind = cast("type[Any]", type(value))
+    if kind is str:
+        return value if value.isascii() else repair_text(value)
+    if kind is dict and not sort:
+        return {
+            key if type(key) is str and key.isascii() else _plain(key, sort=sort): item
+            if type(item) is str and item.isascii()
+            else _plain(item, sort=sort)
+            for key, item in cast("dict[Any, Any]", value).items()
+        }
     if isinstance(value, str):
         return repair_text(value)
     if isinstance(value, float):

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import UNSET
 
 from turnlog.model.base import ProviderData, RawJson, Value, require_json
-from turnlog.model.message import StopReason
+from turnlog.model.message import Message, StopReason
 from turnlog.model.parts import FilePart, SourceDocumentPart, SourceUrlPart, ToolResult
 from turnlog.model.usage import Usage
 
@@ -49,6 +49,8 @@ class StepFinish(_StreamEvent, frozen=True, kw_only=True, tag="step-finish"):
     stop_reason: StopReason | None = None
     raw_stop_reason: str | None = None
     usage: Usage | None = None
+    message: Message | None = None
+    """What the model answered, for a history: with what the events before have no place for. Pages never get it."""
 
 
 class TextStart(_StreamEvent, frozen=True, kw_only=True, tag="text-start"):

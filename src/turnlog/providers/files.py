@@ -19,6 +19,7 @@ from msgspec import UNSET
 from turnlog.errors import TurnlogError
 from turnlog.model import BlobRef, FilePart, Message, Part, ReasoningPart, TextPart, ToolCallPart
 from turnlog.providers.base import LossKind, Report, RequestOptions
+from turnlog.providers.request_parts import proof
 
 TextT = TypeVar("TextT", TextPart, ReasoningPart)
 
@@ -36,6 +37,8 @@ class _Loader:
         self._report = report
 
     def message(self, message: Message) -> Message:
+        if all(type(part) is TextPart and part.blob is None for part in message.parts):
+            return message
         parts = tuple([self._part(part, message) for part in message.parts])
         return message if parts == message.parts else msgspec.structs.replace(message, parts=parts)
 
@@ -116,6 +119,9 @@ class FileLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Media types besides images; `audio/*` means all of its kind."""
     file_addresses: bool = True
     """Whether a file may be an http(s) address; an image always may."""
+    file_references: bool = False
+    """Whether a file may be the id under which the provider has it."""
+    image_references: bool = False
     image_bytes: int = 20 * _MIB
     """Of one image, in Base64."""
     file_bytes: int = 50 * _MIB
@@ -167,6 +173,8 @@ class _Fitting:
         self.losses = Report()
 
     def message(self, message: Message) -> Message:
+        if all(type(part) is TextPart for part in message.parts):
+            return message
         parts = self._parts(message.parts, message)
         return message if parts == message.parts else msgspec.structs.replace(message, parts=parts)
 
@@ -203,6 +211,8 @@ class _Fitting:
     def _refusal(self, part: FilePart, message: Message, call: str | None) -> _Refusal | None:
         if message.role == "assistant" and call is None:
             return _Refusal("assistant-file", "a model does not get back what it made")
+        if proof(part, "file_id") is not None:
+            return self._check_reference(part)
         checks: tuple[Callable[[FilePart], _Refusal | None], ...] = (
             self._check_type,
             self._check_bytes,
@@ -228,6 +238,14 @@ class _Fitting:
             kind = "image-unsupported" if _is_image(part) else "file-unsupported"
             return _Refusal(kind, f"{part.media_type} is not taken")
         return None
+
+    def _check_reference(self, part: FilePart) -> _Refusal | None:
+        """Of a file that the provider has, only its kind is known."""
+        kind: LossKind = "image-unsupported" if _is_image(part) else "file-unsupported"
+        if not self._options.vision:
+            return _Refusal(kind, "the model does not take it")
+        takes = self._limits.image_references if _is_image(part) else self._limits.file_references
+        return None if takes else _Refusal(kind, "an id of a file is not taken in its place")
 
     def _takes(self, media_type: str) -> bool:
         major = media_type.partition("/")[0]

@@ -24,7 +24,9 @@ RULES = RequestRules(
     call_id_characters="a-zA-Z0-9_-",
     call_id_length=40,
     tool_name_length=64,
-    files=msgspec.structs.replace(FILES, file_addresses=True, image_bytes=5 * 1024 * 1024, most_images=100),
+    files=msgspec.structs.replace(
+        FILES, file_addresses=True, file_references=False, image_bytes=5 * 1024 * 1024, most_images=100
+    ),
 )
 """The strictest of the providers that it forwards to: which one answers is not known beforehand."""
 

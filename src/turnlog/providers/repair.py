@@ -110,6 +110,9 @@ def _with_proper_calls(messages: list[Message], rules: RequestRules, report: Rep
     seen: dict[str, ToolCallPart] = {}
     proper: list[Message] = []
     for message in messages:
+        if not any(type(part) is ToolCallPart for part in message.parts):
+            proper.append(message)
+            continue
         parts: list[Part] = []
         for part in message.parts:
             if not isinstance(part, ToolCallPart):

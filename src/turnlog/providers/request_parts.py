@@ -154,8 +154,9 @@ def agent_fact(metadata: Mapping[str, Any], name: str) -> Any:
 def is_own(part: Part, message: Message, providers: frozenset[str] | None, model: str) -> bool:
     """Whether a part was written by this model, at one of these providers (None: at any).
 
-    Where the log names no provider, only the model decides; where it names no model, the part is another model's. The
-    format of a proof outweighs the provider's name, which may be that of a host that a router chose.
+    Where the log names no provider, only the model decides; where it names no model, as the AI SDK, the proof that the
+    provider gave with the part. The format of a proof outweighs the provider's name, which may be that of a host that a
+    router chose.
     """
     provider = provider_of(part, message)
     if provider is not None and providers is not None and not _is_of(provider, providers):
@@ -163,7 +164,9 @@ def is_own(part: Part, message: Message, providers: frozenset[str] | None, model
     maker = (part.provider.model if part.provider else None) or message.model
     if maker is None and provider is not None:
         maker = provider.model
-    return maker is not None and same_model(maker, model)
+    if maker is None:
+        return providers is not None and has_proof(part) and part.provider is not None and part.provider.name != _UNTOLD
+    return same_model(maker, model)
 
 
 def provider_of(part: Part, message: Message) -> ProviderData | None:
@@ -181,9 +184,13 @@ def _is_of(provider: ProviderData, providers: frozenset[str]) -> bool:
 
 def proof(part: Part, name: str) -> Any:
     """What the provider gave with a part under this name; None if it is missing or not what that provider gives."""
-    opaque = part.provider.opaque if part.provider else {}
+    if part.provider is None:
+        return None
+    opaque = part.provider.opaque
     fits = _FITTING.get(name, _is_text)
-    return next((opaque[spelling] for spelling in _SPELLINGS[name] if fits(opaque.get(spelling))), None)
+    found = next((opaque[spelling] for spelling in _SPELLINGS[name] if fits(opaque.get(spelling))), None)
+    # A store keeps objects with their keys in order, and a request repeats the one before it byte for byte.
+    return [dict(sorted(detail.items())) for detail in found] if name == "reasoning_details" and found else found
 
 
 def _is_text(value: Any) -> bool:
@@ -200,7 +207,7 @@ def _is_field(value: Any) -> bool:
 
 def has_proof(part: Part) -> bool:
     """Whether a part has something for its provider, even without text."""
-    return any(proof(part, name) is not None for name in PROOFS)
+    return part.provider is not None and any(proof(part, name) is not None for name in PROOFS)
 
 
 def foreign_reasoning(part: ReasoningPart, message: Message, report: Report) -> str | None:
@@ -228,6 +235,7 @@ _SPELLINGS: dict[str, tuple[str, ...]] = {
     "format": ("format",),
     "phase": ("phase",),
     "summary": ("summary",),
+    "file_id": ("file_id",),
 }
 """Our name for what a provider wants back -> the API's own and the AI SDK's."""
 
@@ -281,6 +289,8 @@ class _Carrying:
 
     def carried(self) -> Message:
         message = self._message
+        if all(type(part) is TextPart for part in message.parts):
+            return message
         parts = tuple(
             [self._with_results(part) if isinstance(part, ToolCallPart) else part for part in self._kept(message.parts)]
         )
@@ -297,12 +307,14 @@ class _Carrying:
 
     def _kept(self, parts: tuple[Part, ...], call: str | None = None) -> tuple[Part, ...]:
         kept: list[Part] = []
+        cited = {each.url for part in parts if isinstance(part, TextPart) for each in part.citations}
         is_answer = self._message.role == "assistant" and call is None
         for part in parts:
             refused = _NOT_CARRIED.get(part.type) or (None if is_answer else _ONLY_ANSWERED.get(part.type))
             if refused is None or (call and isinstance(part, DataPart) and self._is_sendable(part)):
                 kept.append(part)
-            else:
+            # A page shows as a source what a text cites.
+            elif not isinstance(part, SourceUrlPart) or part.url not in cited:
                 kind, detail = refused
                 self._report.lose(kind, self._message.id, detail, part=part.id, call=call)
         return tuple(kept)

@@ -28,7 +28,12 @@ def lose_unsent(messages: Iterable[Message], written: list[dict[str, Any]], repo
         written: The messages, contents or items of the request.
         report: What was lost already counts as reported, and so does reasoning that nothing follows.
     """
-    proven = [(message, part) for message in messages for part in message.parts if any(_proofs_of(part))]
+    proven = [
+        (message, part)
+        for message in messages
+        for part in message.parts
+        if part.provider is not None and any(_proofs_of(part))
+    ]
     if not proven:
         return
     sent = set(_sent(written))
@@ -68,6 +73,8 @@ def phase_of(part: Part, message: Message) -> str | None:
 
 
 def _proofs_of(part: Part) -> Iterator[str]:
+    if part.provider is None:
+        return
     for name in PROOFS:
         found = proof(part, name)
         if name == _DETAILS and found is not None:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from support.chat_script import ANSWER, Script, drain, post, user
+from support.next_turns import PROVIDERS, next_turns
 from support.postgres_stores import PostgresDatabases
+from support.profiles import examples
 from turnlog.chat import Chat, NativeKeeper, SqliteStreamStore, Streams
 from turnlog.errors import NotFoundError
 from turnlog.model import Ownership
@@ -110,3 +115,16 @@ def test_two_keepers_that_save_at_once_lose_nothing(databases: PostgresDatabases
         assert store.status().messages == 12
         numbers = [entry.sequence for entry in store.changes(0)]
         assert numbers == sorted(set(numbers))
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_request_begins_with_the_one_before_it(
+    databases: PostgresDatabases, provider: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    # Some tools of these conversations fail.
+    caplog.set_level(logging.CRITICAL)
+    keeper = NativeKeeper(databases.url())
+    found = asyncio.run(next_turns(provider, keeper, range(examples(20))))
+    keeper.close()
+    assert found.pairs > 0
+    assert found.wrong == []

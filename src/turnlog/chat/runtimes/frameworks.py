@@ -10,11 +10,12 @@ from typing import Any, ClassVar, Final, Generic, TypeVar
 from msgspec import Raw
 
 from turnlog.arguments import refusal
+from turnlog.chat.attachments import Attachments, LoadAttachment, WriteData
 from turnlog.chat.runtime import FunctionRuntime, RunRequest
-from turnlog.model import Message, TextPart, ToolCallPart, ToolResult, ToolState
+from turnlog.model import FilePart, Message, Part, TextPart, ToolCallPart, ToolResult, ToolState
 from turnlog.model.lenient_json import parse_json
 from turnlog.model.parts import ResultStatus
-from turnlog.model.stream import Pause, StreamEvent
+from turnlog.model.stream import Pause, StreamError, StreamEvent
 
 AgentT = TypeVar("AgentT")
 
@@ -27,19 +28,41 @@ class FrameworkRuntime(FunctionRuntime, Generic[AgentT]):
     expected: ClassVar[str]
     """The same in words."""
 
-    def __init__(self, agent: AgentT, **options: Any) -> None:
-        """Answer chats by this agent; the options are passed on to each of its runs.
+    provider: ClassVar[str] = ""
+    """The provider of `turnlog.providers` whose ids of files the framework takes."""
 
-        Raises TypeError for what is no agent of the framework.
+    def __init__(
+        self,
+        agent: AgentT,
+        *,
+        load_file: LoadAttachment | None = None,
+        write_data: WriteData | None = None,
+        **options: Any,
+    ) -> None:
+        """Answer chats by this agent; other options are passed on to each of its runs.
+
+        Args:
+            agent: The agent.
+            load_file: As that of `ProviderRuntime`.
+            write_data: As that of `ProviderRuntime`.
+            options: Those of the framework.
+
+        Raises:
+            TypeError: It is no agent of the framework.
         """
         if not isinstance(agent, self.kind):
             raise refusal(f"{type(self).__name__}: agent", agent, self.expected)
         super().__init__(self._answer_by_agent)
         self._agent = agent
+        self._attachments = Attachments(self.provider, load_file, write_data)
         self._options = options
 
     async def _answer_by_agent(self, request: RunRequest) -> AsyncGenerator[StreamEvent, None]:
-        history = request.history()
+        attached = await self._attachments.in_history(request.history(), request)
+        history = attached.messages
+        if attached.refusal is not None:
+            yield StreamError(error_text=attached.refusal, kind="prompt")
+            return
         if waits(history):
             yield Pause(reason="approval")
             return
@@ -63,6 +86,22 @@ def text_result(call_id: str, text: str, status: ResultStatus = "success") -> To
     if status == "success":
         return ToolResult(id=name, content=(TextPart(text=text),))
     return ToolResult(id=name, status=status, error_text=text)
+
+
+def content_result(call_id: str, content: Iterable[Part], text: str, status: ResultStatus = "success") -> ToolResult:
+    """A result of several parts, such as texts and pictures; `text` is what an error says."""
+    parts = tuple(content)
+    if all(isinstance(part, TextPart) for part in parts) and len(parts) < 2:
+        return text_result(call_id, text, status)
+    return ToolResult(
+        id=f"{call_id}:result", status=status, content=parts, error_text=None if status == "success" else text
+    )
+
+
+def result_parts(call: ToolCallPart) -> tuple[Part, ...]:
+    """The parts of a call's outcome, if it has others than text; else none."""
+    parts = call.results[-1].content if call.results else ()
+    return parts if any(isinstance(part, FilePart) for part in parts) else ()
 
 
 def arguments(text: str) -> dict[str, Any]:

@@ -8,27 +8,42 @@ Each answer has its own thread, so that an edited or regenerated message meets n
 from __future__ import annotations
 
 import base64
+import binascii
+import json
 import uuid
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import Any, Final, TypeAlias, cast
 
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.runnables import Runnable
+from msgspec.structs import replace
 
+from turnlog.chat.attachments import LoadAttachment, WriteData
 from turnlog.chat.conversion import PRIVATE_KEY, private_metadata
 from turnlog.chat.runtime import RunRequest
 from turnlog.chat.runtimes.frameworks import (
     FrameworkRuntime,
     approval_id,
     arguments,
+    content_result,
     decisions,
     is_open,
     outcome_text,
-    text_result,
+    result_parts,
 )
 from turnlog.errors import NotFoundError
-from turnlog.model import FilePart, Message, ProviderData, ReasoningPart, StopReason, TextPart, ToolCallPart, Usage
+from turnlog.model import (
+    FilePart,
+    Message,
+    Part,
+    ProviderData,
+    ReasoningPart,
+    StopReason,
+    TextPart,
+    ToolCallPart,
+    Usage,
+)
 from turnlog.model.codec import to_json
 from turnlog.model.stream import (
     ApprovalRequest,
@@ -50,6 +65,7 @@ from turnlog.model.stream import (
     ToolInputStart,
     ToolOutput,
 )
+from turnlog.providers.request_parts import proof
 
 ToInput: TypeAlias = Callable[[list[BaseMessage], RunRequest], Any]
 """Makes the input of the runnable from the chat."""
@@ -80,7 +96,13 @@ class LangChainRuntime(FrameworkRuntime[Any]):
     expected = "a Runnable of langchain_core: a chat model, a chain or a compiled graph"
 
     def __init__(
-        self, runnable: Runnable[Any, Any], *, to_input: ToInput | None = None, config: Mapping[str, Any] | None = None
+        self,
+        runnable: Runnable[Any, Any],
+        *,
+        to_input: ToInput | None = None,
+        config: Mapping[str, Any] | None = None,
+        load_file: LoadAttachment | None = None,
+        write_data: WriteData | None = None,
     ) -> None:
         """Answer chats by this runnable.
 
@@ -88,8 +110,10 @@ class LangChainRuntime(FrameworkRuntime[Any]):
             runnable: The runnable. The `context` of a graph are the `dependencies` of the request.
             to_input: Makes its input. By default the messages, for a graph `{"messages": messages}`.
             config: Passed on to each run: `recursion_limit`, `callbacks`, …
+            load_file: As that of `ProviderRuntime`.
+            write_data: As that of `ProviderRuntime`.
         """
-        super().__init__(runnable)
+        super().__init__(runnable, load_file=load_file, write_data=write_data)
         self._is_graph = hasattr(runnable, "aget_state")
         self._to_input = to_input or (_graph_input if self._is_graph else _chain_input)
         self._config = dict(config or {})
@@ -190,11 +214,16 @@ def _user_blocks(part: object) -> list[_Json]:
     if not isinstance(part, FilePart):
         return []
     kind = part.media_type.partition("/")[0]
-    data = {"url": part.url} if part.data is None else {"base64": base64.b64encode(part.data).decode()}
     named = {"filename": part.filename} if part.filename else {}
-    return [
-        {"type": kind if kind in ("image", "audio", "video") else "file", "mime_type": part.media_type, **data, **named}
-    ]
+    return [{"type": kind if kind in _MEDIA else "file", "mime_type": part.media_type, **_place(part), **named}]
+
+
+def _place(part: FilePart) -> _Json:
+    """Where the bytes of a file are."""
+    file_id = proof(part, "file_id")
+    if file_id is not None:
+        return {"file_id": file_id}
+    return {"url": part.url} if part.data is None else {"base64": base64.b64encode(part.data).decode()}
 
 
 def _answer(message: Message) -> list[BaseMessage]:
@@ -229,7 +258,9 @@ def _args(call: ToolCallPart) -> _Json:
 def _result(call: ToolCallPart) -> ToolMessage:
     is_good = bool(call.results) and call.results[-1].status == "success"
     status = "success" if is_good else "error"
-    return ToolMessage(outcome_text(call), tool_call_id=call.tool_call_id, name=call.tool_name, status=status)
+    blocks = [block for part in result_parts(call) for block in _user_blocks(part)]
+    content: Any = blocks or outcome_text(call)
+    return ToolMessage(content, tool_call_id=call.tool_call_id, name=call.tool_name, status=status)
 
 
 # -- the events
@@ -322,7 +353,38 @@ class _Translator:
             status = "error" if message.status == "error" else "success"
             if call_id in self._answers and not self._answers[call_id][0]:
                 status = "denied"
-            yield ToolOutput(tool_call_id=call_id, result=text_result(call_id, str(message.text), status))
+            content = _content_parts(message)
+            result = content_result(call_id, content, str(message.text), status)
+            yield ToolOutput(tool_call_id=call_id, result=result)
+
+
+def _content_parts(message: ToolMessage) -> list[Part]:
+    """The parts of a result; a block that is neither text nor a file is its JSON."""
+    if isinstance(message.content, str):
+        return [TextPart(text=message.content)]
+    return [_content_part(block) for block in cast("list[_Json]", message.content_blocks)]
+
+
+def _content_part(block: _Json) -> Part:
+    if block["type"] == "text":
+        return TextPart(text=str(block.get("text", "")))
+    kind = str(block["type"])
+    media_type = block.get("mime_type") or (f"{kind}/*" if kind in _MEDIA else "application/octet-stream")
+    extras = cast("_Json", block.get("extras") or {})
+    named = block.get("filename") or extras.get("filename")
+    file = FilePart(media_type=str(media_type), filename=named if isinstance(named, str) else None)
+    if kind in (*_MEDIA, "file"):
+        if isinstance(block.get("base64"), str):
+            with suppress(binascii.Error):
+                return replace(file, data=base64.b64decode(block["base64"], validate=True))
+        elif isinstance(block.get("url"), str):
+            return replace(file, url=block["url"])
+        elif isinstance(block.get("file_id"), str):
+            return replace(file, provider=ProviderData(name=_KEY, opaque={"file_id": block["file_id"]}))
+    return TextPart(text=json.dumps(block.get("value", block), default=str))
+
+
+_MEDIA: Final = ("image", "audio", "video")
 
 
 def _tool_messages(value: object) -> Iterator[ToolMessage]:

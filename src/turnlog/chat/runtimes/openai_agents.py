@@ -7,19 +7,29 @@ sent to a page.
 
 from __future__ import annotations
 
+import base64
+import re
 from collections.abc import AsyncGenerator, Sequence
 from typing import Any, Final, cast
 
 from agents.items import HandoffOutputItem, ToolApprovalItem, ToolCallOutputItem
 from agents.models.fake_id import FAKE_RESPONSES_ID
 from agents.stream_events import RawResponsesStreamEvent, RunItemStreamEvent
+from msgspec.structs import replace
 from pydantic_core import to_json
 
 from agents import Agent, Runner, RunResultStreaming, RunState
 from turnlog.chat.conversion import PRIVATE_KEY, private_metadata
 from turnlog.chat.runtime import RunRequest
-from turnlog.chat.runtimes.frameworks import FrameworkRuntime, approval_id, arguments, decisions, text_result
-from turnlog.model import Message
+from turnlog.chat.runtimes.frameworks import (
+    FrameworkRuntime,
+    approval_id,
+    arguments,
+    content_result,
+    decisions,
+    text_result,
+)
+from turnlog.model import FilePart, Message, Part, ProviderData, TextPart
 from turnlog.model.stream import (
     ApprovalRequest,
     Pause,
@@ -53,6 +63,7 @@ class OpenAIAgentsRuntime(FrameworkRuntime[Agent[Any]]):
 
     kind = Agent
     expected = "an Agent of the OpenAI Agents SDK"
+    provider = "responses"
 
     async def _run_agent(self, request: RunRequest, history: list[Message]) -> AsyncGenerator[StreamEvent, None]:
         options = {"context": request.dependencies, **self._options}
@@ -157,7 +168,39 @@ class _Translator:
         output: Any = item.output if isinstance(item, ToolCallOutputItem) else raw.get("output")
         text = output if isinstance(output, str) else to_json(output, fallback=str).decode()
         status = "success" if self._answers.pop(call_id, True) else "denied"
+        # The model gets the item: several pieces, or the text that the SDK made of the output.
+        sent: Any = raw.get("output")
+        if isinstance(sent, list):
+            content = [_content_part(piece) for piece in cast("list[dict[str, Any]]", sent)]
+            return ToolOutput(tool_call_id=call_id, result=content_result(call_id, content, text, status))
         return ToolOutput(tool_call_id=call_id, result=text_result(call_id, text, status))
+
+
+def _content_part(piece: dict[str, Any]) -> Part:
+    """A piece of an output; one that is neither text nor a file is its JSON."""
+    kind = piece.get("type")
+    if kind == "input_text":
+        return TextPart(text=str(piece.get("text", "")))
+    if kind not in ("input_image", "input_file"):
+        return TextPart(text=to_json(piece, fallback=str).decode())
+    name = piece.get("filename")
+    file = FilePart(
+        media_type="image/*" if kind == "input_image" else "application/pdf",
+        filename=name if isinstance(name, str) else None,
+    )
+    if isinstance(piece.get("file_id"), str):
+        return replace(file, provider=ProviderData(name="openai", opaque={"file_id": piece["file_id"]}))
+    address = str(piece.get("image_url") or piece.get("file_url") or piece.get("file_data") or "")
+    found = _DATA_URL.fullmatch(address)
+    if found is None and piece.get("file_data"):
+        # Without a head, as the SDK takes it too.
+        found = _DATA_URL.fullmatch(f"data:{file.media_type};base64,{address}")
+    if found is None:
+        return replace(file, url=address)
+    return replace(file, media_type=found[1], data=base64.b64decode(found[2]))
+
+
+_DATA_URL: Final = re.compile(r"data:([^;,]+);base64,([A-Za-z0-9+/]*={0,2})")
 
 
 def _end(result: RunResultStreaming, translator: _Translator) -> list[StreamEvent]:

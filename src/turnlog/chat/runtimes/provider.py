@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, cast
 from msgspec.structs import replace
 
 from turnlog.arguments import checked, checked_fields
+from turnlog.chat.attachments import Attachments, LoadAttachment, WriteData
 from turnlog.chat.numbers import check_numbers, checked_numbers
 from turnlog.chat.runtime import FunctionRuntime, RunRequest, is_async, require_generator, resolved
 from turnlog.chat.runtimes.refusals import MOST_BYTES, hide_keys, refusal_text, shown, without_keys
@@ -28,6 +29,7 @@ from turnlog.model.stream import (
     Pause,
     RunFinish,
     RunStart,
+    StepFinish,
     StreamError,
     StreamEvent,
     ToolInputAvailable,
@@ -37,7 +39,7 @@ from turnlog.model.stream import (
 )
 from turnlog.model.usage import BUCKETS
 from turnlog.providers import provider as provider_of_name
-from turnlog.providers.base import Provider, RequestOptions
+from turnlog.providers.base import Conversion, Provider, Repair, RequestLoss, RequestOptions
 from turnlog.providers.streaming import ResponseStream
 
 logger = logging.getLogger(__name__)
@@ -97,6 +99,17 @@ DEFAULT_RETRY: Final = Retry()
 Compact: TypeAlias = Callable[[list[Message], RunRequest], Awaitable[list[Message]] | list[Message]]
 """Gets the whole history before each model call, and returns what the model is sent of it. The chat stays whole."""
 
+
+class LossReport(NamedTuple):
+    """What a request does not carry of a chat, and what was changed so that the API accepts it."""
+
+    request: RunRequest
+    losses: tuple[RequestLoss, ...]
+    repairs: tuple[Repair, ...]
+
+
+LossFunction: TypeAlias = Callable[[LossReport], Awaitable[None] | None]
+
 OptionsFunction: TypeAlias = Callable[[RunRequest], Awaitable[RequestOptions] | RequestOptions]
 ToolsFunction: TypeAlias = Callable[[RunRequest], Awaitable[Mapping[str, Tool]] | Mapping[str, Tool]]
 
@@ -127,6 +140,9 @@ class ProviderRuntime(FunctionRuntime):
         limits: Limits = DEFAULT_LIMITS,
         retry: Retry = DEFAULT_RETRY,
         compact: Compact | None = None,
+        load_file: LoadAttachment | None = None,
+        write_data: WriteData | None = None,
+        on_losses: LossFunction | None = None,
     ) -> None:
         """Answer chats by a model.
 
@@ -139,6 +155,12 @@ class ProviderRuntime(FunctionRuntime):
             limits: When an answer ends at the latest: by default after 100 model calls.
             retry: How often a request that fails is sent again: by default twice, after 0.5 and 1 seconds.
             compact: Shortens what the model is sent (`keep_turns`); by default all of the chat is. It may be async.
+            load_file: Loads a file that a page names by an address of the application (`/uploads/a.png`): gets the
+                file and the request, with its `owner`; returns the bytes or None. Without it, the page gets an error.
+            write_data: Returns the text or file that the model gets for a `data-…` part of the user's; None leaves it
+                out. By default the model gets its JSON as text.
+            on_losses: Called with what a request does not carry of the chat, and how it was repaired, as a
+                `LossReport`: each loss and repair once. It may be async. The log has the same.
 
         Raises:
             ValueError: There is no API of this name.
@@ -157,6 +179,8 @@ class ProviderRuntime(FunctionRuntime):
         self._limits = limits
         self._retry = retry
         self._compact = compact
+        self._attachments = Attachments(self._provider.name, load_file, write_data)
+        self._losses = LossLog(on_losses)
         self._undescribed = set[str]()
         """Tools for whose names a line was logged."""
         if not callable(self._options) and not callable(self._tools):
@@ -173,7 +197,11 @@ class ProviderRuntime(FunctionRuntime):
         tools = await resolved(self._tools(request)) if callable(self._tools) else self._tools
         _check_tools(tools)
         self._note_names(options, tools)
-        run = _Run(request, replace(options, stream=True), tools, self._limits.tool_seconds)
+        attached = await self._attachments.in_history(request.history(), request)
+        if attached.refusal is not None:
+            yield StreamError(error_text=attached.refusal, kind="prompt")
+            return
+        run = _Run(request, attached.messages, replace(options, stream=True), tools, self._limits.tool_seconds)
         async with aclosing(self._events(run)) as events, aclosing(_until(events, self._limits.seconds)) as timed:
             async for event in timed:
                 yield event
@@ -199,7 +227,7 @@ class ProviderRuntime(FunctionRuntime):
             response = self._provider.open_stream(requested_model=run.options.model)
             ids = _CallIds(history)
             async for event in self._call_model(run, response):
-                yield ids.in_event(event)
+                yield _with_message(ids.in_event(event), ids, response)
             message = ids.in_message(response.message)
             if message.error is not None:
                 return
@@ -219,7 +247,9 @@ class ProviderRuntime(FunctionRuntime):
     async def _call_model(self, run: _Run, response: ResponseStream) -> AsyncIterator[StreamEvent]:
         """One model call, without the start and the end of a run: a run may take several."""
         sent = run.history if self._compact is None else await resolved(self._compact(list(run.history), run.request))
-        body = self._provider.to_request(sent, run.options).body
+        made = self._provider.to_request(sent, run.options)
+        await self._losses.report(made, run.request)
+        body = made.body
         beginning = b""
         async with aclosing(self._chunks(body)) as chunks:
             async for chunk in chunks:
@@ -254,6 +284,43 @@ class ProviderRuntime(FunctionRuntime):
                 if is_last:
                     raise
             await asyncio.sleep(self._retry.seconds * 2 ** (self._retry.times - tries_left))
+
+
+class LossLog:
+    """Reports each loss and repair of the requests once: a request repeats what was lost of the one before it."""
+
+    def __init__(self, on_losses: LossFunction | None) -> None:
+        """Report to the log, and to a function of the application."""
+        self._on_losses = on_losses
+        self._known: dict[tuple[str | None, ...], None] = {}
+
+    async def report(self, made: Conversion, request: RunRequest) -> None:
+        """Report what is new; what the function raises is logged."""
+        losses = tuple([loss for loss in made.losses if self._is_new(request.chat_id, loss)])
+        repairs = tuple([repair for repair in made.repairs if self._is_new(request.chat_id, repair)])
+        for loss in losses:
+            logger.warning("not sent of chat %s: %s: %s", request.chat_id, loss.kind, shown(loss.detail))
+        for repair in repairs:
+            logger.info("repaired in a request of chat %s: %s: %s", request.chat_id, repair.kind, shown(repair.detail))
+        if self._on_losses is None or not (losses or repairs):
+            return
+        try:
+            await resolved(self._on_losses(LossReport(request, losses, repairs)))
+        except Exception:
+            logger.exception("on_losses failed for chat %s", request.chat_id)
+
+    def _is_new(self, chat_id: str, change: RequestLoss | Repair) -> bool:
+        key = (chat_id, change.kind, change.message_id, change.tool_call_id, change.detail)
+        if key in self._known:
+            return False
+        self._known[key] = None
+        if len(self._known) > _MOST_KNOWN:
+            del self._known[next(iter(self._known))]
+        return True
+
+
+_MOST_KNOWN: Final = 20_000
+"""Losses and repairs that are remembered as reported."""
 
 
 async def _until(events: AsyncGenerator[StreamEvent, None], seconds: float | None) -> AsyncGenerator[StreamEvent, None]:
@@ -368,11 +435,16 @@ class _Run:
     """One answer: its request, its history, and the tools that run for it."""
 
     def __init__(
-        self, request: RunRequest, options: RequestOptions, tools: Mapping[str, Tool], seconds: float | None
+        self,
+        request: RunRequest,
+        history: list[Message],
+        options: RequestOptions,
+        tools: Mapping[str, Tool],
+        seconds: float | None,
     ) -> None:
         self.request = request
         self.options = options
-        self.history = request.history()
+        self.history = history
         self._tools = tools
         self._seconds = seconds
 
@@ -518,6 +590,13 @@ class _CallIds:
 
 _OF_RUN = (RunStart, RunFinish)
 _OF_CALL = (ToolInputStart, ToolInputDelta, ToolInputAvailable, ToolOutput)
+
+
+def _with_message(event: StreamEvent, ids: _CallIds, response: ResponseStream) -> StreamEvent:
+    """The event; the end of a step with the message, since the chat keeps what the next request has to repeat."""
+    if not isinstance(event, StepFinish) or response.message.error is not None:
+        return event
+    return replace(event, message=ids.in_message(response.message))
 
 
 def _with_result(call: ToolCallPart, result: ToolResult, history: list[Message]) -> StreamEvent:

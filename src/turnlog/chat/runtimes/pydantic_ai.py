@@ -6,10 +6,12 @@ approval, and tools that the page runs, end a run; the agent continues with the 
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from itertools import count
 from typing import Any, Final, TypeAlias, cast
 
+from msgspec.structs import replace
 from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults, ToolDenied, messages
 from pydantic_ai.agent import AbstractAgent
 from pydantic_ai.capabilities import ReinjectSystemPrompt
@@ -21,12 +23,23 @@ from turnlog.chat.runtimes.frameworks import (
     FrameworkRuntime,
     approval_id,
     arguments,
+    content_result,
     decisions,
     is_open,
     outcome_text,
-    text_result,
+    result_parts,
 )
-from turnlog.model import FilePart, Message, ProviderData, ReasoningPart, StopReason, TextPart, ToolCallPart, Usage
+from turnlog.model import (
+    FilePart,
+    Message,
+    Part,
+    ProviderData,
+    ReasoningPart,
+    StopReason,
+    TextPart,
+    ToolCallPart,
+    Usage,
+)
 from turnlog.model.lenient_json import parse_json
 from turnlog.model.parts import ResultStatus
 from turnlog.model.stream import (
@@ -48,6 +61,7 @@ from turnlog.model.stream import (
     ToolInputStart,
     ToolOutput,
 )
+from turnlog.providers.request_parts import proof
 
 _STOPS: Final[dict[str, StopReason]] = {
     "stop": "stop",
@@ -148,6 +162,10 @@ def _user_content(part: object) -> list[messages.UserContent]:
         return []
     if part.data is not None:
         return [messages.BinaryContent(part.data, media_type=part.media_type)]
+    file_id = proof(part, "file_id")
+    if file_id is not None and part.provider is not None:
+        named: Any = part.provider.name
+        return [messages.UploadedFile(file_id, provider_name=named, media_type=part.media_type)]
     kind = _URLS.get(part.media_type.partition("/")[0], messages.DocumentUrl)
     return [kind(part.url, media_type=part.media_type)] if part.url is not None else []
 
@@ -158,7 +176,9 @@ def _answer(message: Message) -> list[messages.ModelMessage]:
     if not parts:
         return []
     response = messages.ModelResponse(parts=parts, model_name=message.model, provider_response_id=message.response_id)
-    returns = [_return(part) for part in message.parts if _is_answered(part)]
+    calls = [cast("ToolCallPart", part) for part in message.parts if _is_answered(part)]
+    returns: list[messages.ModelRequestPart] = [_return(call) for call in calls]
+    returns += [messages.UserPromptPart(content=said) for call in calls if (said := _said(call))]
     return [response, messages.ModelRequest(parts=returns)] if returns else [response]
 
 
@@ -166,13 +186,28 @@ def _is_answered(part: object) -> bool:
     return isinstance(part, ToolCallPart) and not part.provider_executed and not is_open(part)
 
 
-def _return(part: object) -> messages.ToolReturnPart:
-    call = cast("ToolCallPart", part)
+def _said(call: ToolCallPart) -> list[messages.UserContent]:
+    """What a tool said beside its output (`ToolReturn.content`)."""
+    content = call.results[-1].content if call.results else ()
+    return [made for part in content if _UNNAMED in part.metadata for made in _user_content(part)]
+
+
+def _returned(call: ToolCallPart) -> Any:
+    """The output of a call: a text, or a list if there are files in it."""
+    last = call.results[-1].content if call.results else ()
+    own = [part for part in last if _UNNAMED not in part.metadata]
+    if len(own) == len(last) and not result_parts(call):
+        return outcome_text(call)
+    found = [made for part in own for made in _user_content(part)]
+    return found[0] if len(found) == 1 else found
+
+
+def _return(call: ToolCallPart) -> messages.ToolReturnPart:
     status = call.results[-1].status if call.results else "aborted"
     outcome = {"success": "success", "error": "failed", "denied": "denied", "aborted": "interrupted"}[status]
     return messages.ToolReturnPart(
         tool_name=call.tool_name,
-        content=outcome_text(call),
+        content=_returned(call),
         tool_call_id=call.tool_call_id,
         outcome=cast("Any", outcome),
     )
@@ -291,7 +326,7 @@ class _Translator:
         return []
 
     def _result(self, event: messages.FunctionToolResultEvent | messages.OutputToolResultEvent) -> _Events:
-        return [_output(event.part)]
+        return [_output(event.part, getattr(event, "content", None))]
 
 
 def _more(kind: type[TextDelta | ReasoningDelta], name: str, text: str | None) -> _Events:
@@ -309,10 +344,32 @@ def _available(part: messages.ToolCallPart | messages.NativeToolCallPart) -> Too
     )
 
 
-def _output(part: messages.ToolReturnPart | messages.NativeToolReturnPart) -> ToolOutput:
+def _output(part: messages.ToolReturnPart | messages.NativeToolReturnPart, said: object = None) -> ToolOutput:
+    """The output of a call, and what its tool said beside it."""
     text = part.model_response_str(wrap_if_error=False)
-    result = text_result(part.tool_call_id, text, _STATUSES.get(part.outcome, "success"))
+    status = _STATUSES.get(part.outcome, "success")
+    content: list[Part] = [TextPart(text=text)] if text and not part.files else []
+    if part.files:
+        content = [_content_part(item) for item in part.content_items(mode="str", wrap_if_error=False)]
+    beside: list[Any] = [said] if isinstance(said, str) else list(cast("Sequence[Any]", said or ()))
+    content += [replace(_content_part(item), metadata={_UNNAMED: {"beside": True}}) for item in beside]
+    result = content_result(part.tool_call_id, content, text, status)
     return ToolOutput(tool_call_id=part.tool_call_id, result=result)
+
+
+def _content_part(item: Any) -> TextPart | FilePart:
+    """A piece of a tool's output; what only Pydantic AI knows (a mark for a cache) is its JSON."""
+    if isinstance(item, str):
+        return TextPart(text=item)
+    if isinstance(item, messages.BinaryContent):
+        return FilePart(media_type=item.media_type, data=item.data)
+    if isinstance(item, messages.UploadedFile):
+        kept = ProviderData(name=item.provider_name, opaque={"file_id": item.file_id})
+        return FilePart(media_type=item.media_type, provider=kept)
+    if isinstance(item, messages.ImageUrl | messages.AudioUrl | messages.VideoUrl | messages.DocumentUrl):
+        return FilePart(media_type=item.media_type, url=item.url)
+    content = getattr(item, "content", None)
+    return TextPart(text=content if isinstance(content, str) else json.dumps(to_jsonable_python(item)))
 
 
 def _provider(part: Any, **more: Any) -> ProviderData | None:

@@ -37,6 +37,8 @@ RULES = RequestRules(
     sendable_data={"tool_reference": "tool_name"},
     begins_with_user=True,
     files=FileLimits(
+        file_references=True,
+        image_references=True,
         files=frozenset({"application/pdf", "text/plain"}),
         image_bytes=5 * 1024 * 1024,
         file_bytes=32 * 1024 * 1024,
@@ -227,6 +229,9 @@ def _file(part: FilePart) -> Block:
 
 
 def _source(part: FilePart) -> dict[str, Any]:
+    file_id = proof(part, "file_id")
+    if file_id is not None:
+        return {"type": "file", "file_id": file_id}
     if part.data is None:
         return {"type": "url", "url": part.url}
     return {"type": "base64", "media_type": part.media_type, "data": request_parts.encoded(part)}

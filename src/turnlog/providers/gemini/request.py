@@ -29,6 +29,8 @@ RULES = RequestRules(
         files=frozenset({"application/pdf", "text/plain", "audio/*", "video/*"}),
         file_bytes=20 * 1024 * 1024,
         most_images=3000,
+        file_references=True,
+        image_references=True,
     ),
 )
 
@@ -188,5 +190,5 @@ def _is_base64(text: str) -> bool:
 def _file(part: FilePart) -> WirePart:
     if part.data is None:
         kind = {} if part.media_type == "image/*" else {"mimeType": part.media_type}
-        return {"fileData": {**kind, "fileUri": part.url}}
+        return {"fileData": {**kind, "fileUri": proof(part, "file_id") or part.url}}
     return {"inlineData": {"mimeType": part.media_type, "data": request_parts.encoded(part)}}

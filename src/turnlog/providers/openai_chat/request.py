@@ -48,7 +48,9 @@ DIALECTS: dict[Dialect, ChatDialect] = {
 }
 
 FILES = FileLimits(
-    files=frozenset({"application/pdf", "audio/wav", "audio/mp3", "audio/mpeg", "audio/x-wav"}), file_addresses=False
+    files=frozenset({"application/pdf", "audio/wav", "audio/mp3", "audio/mpeg", "audio/x-wav"}),
+    file_addresses=False,
+    file_references=True,
 )
 
 RULES = RequestRules(call_id_length=40, tool_name_length=64, files=FILES)
@@ -108,6 +110,9 @@ def _tool_call(call: ToolCallPart) -> dict[str, Any]:
 def _file(part: FilePart) -> dict[str, Any]:
     if part.media_type.startswith("image/"):
         return {"type": "image_url", "image_url": {"url": request_parts.data_url(part)}}
+    file_id = request_parts.proof(part, "file_id")
+    if file_id is not None:
+        return {"type": "file", "file": {"file_id": file_id}}
     if part.media_type in _AUDIO_FORMATS:
         audio = {"data": request_parts.encoded(part), "format": _AUDIO_FORMATS[part.media_type]}
         return {"type": "input_audio", "input_audio": audio}

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from turnlog.arguments import checked
-from turnlog.model import FilePart, Message, Part, ReasoningPart, TextPart, ToolCallPart
+from turnlog.model import Citation, FilePart, Message, Part, ReasoningPart, TextPart, ToolCallPart
 from turnlog.providers import request_parts
 from turnlog.providers.base import Conversion, Report, RequestOptions
 from turnlog.providers.files import FileLimits
@@ -19,10 +19,15 @@ from turnlog.providers.repair import RequestRules, repair
 from turnlog.providers.request_parts import is_own, proof
 from turnlog.providers.unsent import lose_unsent, phase_of
 
-RULES = RequestRules(call_id_length=64, tool_name_length=128, files=FileLimits(files=frozenset({"application/pdf"})))
+RULES = RequestRules(
+    call_id_length=64,
+    tool_name_length=128,
+    files=FileLimits(files=frozenset({"application/pdf"}), file_references=True, image_references=True),
+)
 
 _PROVIDERS = frozenset({"openai", "azure"})
 _PHASES = ("commentary", "final_answer")
+_DETAIL = {"detail": "auto"}
 _SEARCH_ACTIONS = frozenset({"search", "open_page", "find_in_page"})
 
 Item = dict[str, Any]
@@ -101,7 +106,6 @@ class _Writer:
 
     def _part_items(self, part: Part, message: Message) -> list[Item]:
         if isinstance(part, TextPart):
-            request_parts.lose_citations(part, message, self._report)
             return [self._output_text(part, message)] if part.text.strip() else []
         if isinstance(part, ReasoningPart):
             return self._reasoning(part, message)
@@ -115,9 +119,12 @@ class _Writer:
         phases = {"phase": phase} if phase in _PHASES else {}
         # The SDK's type for a whole output item demands its id, and the API looks up ids, so none is made up.
         own_id = proof(part, "id") if is_own(part, message, _PROVIDERS, self._model) else None
+        annotations = [found for citation in part.citations if (found := _annotation(citation)) is not None]
+        if own_id is None or len(annotations) < len(part.citations):
+            request_parts.lose_citations(part, message, self._report)
         if own_id is None:
             return {**_output_text(part.text), **phases}
-        content: list[Item] = [{"type": "output_text", "text": part.text, "annotations": []}]
+        content: list[Item] = [{"type": "output_text", "text": part.text, "annotations": annotations}]
         return {**_output_text(""), "id": own_id, "status": "completed", "content": content, **phases}
 
     def _reasoning(self, part: ReasoningPart, message: Message) -> list[Item]:
@@ -148,7 +155,7 @@ class _Writer:
         files = request_parts.result_files(result)
         output: str | list[Item] = text
         if files:
-            output = [*([_text(text)] if text.strip() else []), *[_file(part) for part in files]]
+            output = [block for part in result.content for block in _user_blocks(part)]
         kind = "custom_tool_call_output" if call.tool_name in self._custom_tools else "function_call_output"
         return {"type": kind, "call_id": call.tool_call_id, "output": output}
 
@@ -165,6 +172,27 @@ def _text(text: str) -> Item:
 
 def _output_text(text: str) -> Item:
     return {"type": "message", "role": "assistant", "content": text}
+
+
+_ANNOTATIONS = {
+    "url_citation": ("url", "title", "start_index", "end_index"),
+    "file_citation": ("file_id", "filename", "index"),
+    "container_file_citation": ("container_id", "file_id", "filename", "start_index", "end_index"),
+    "file_path": ("file_id", "index"),
+}
+"""Kind of annotation -> the fields that the API demands."""
+
+
+def _annotation(citation: Citation) -> Item | None:
+    """A citation of OpenAI's as it was; None for another, or where a field is missing."""
+    kind = citation.metadata.get("type")
+    named = {"url": citation.url, "title": citation.title, "filename": citation.document}
+    places = {"start_index": citation.start_index, "end_index": citation.end_index}
+    known = {**citation.metadata, **named, **places}
+    names = _ANNOTATIONS.get(kind) if isinstance(kind, str) else None
+    if names is None or any(known.get(name) is None for name in names):
+        return None
+    return {"type": kind, **{name: known[name] for name in names}}
 
 
 def _is_short(item: Item) -> bool:
@@ -190,8 +218,16 @@ def _search(call: ToolCallPart) -> Item | None:
 
 
 def _file(part: FilePart) -> Item:
+    file_id = proof(part, "file_id")
+    if file_id is not None:
+        is_image = part.media_type.startswith("image/")
+        return {
+            "type": "input_image" if is_image else "input_file",
+            "file_id": file_id,
+            **(_DETAIL if is_image else {}),
+        }
     if part.media_type.startswith("image/"):
-        return {"type": "input_image", "image_url": request_parts.data_url(part), "detail": "auto"}
+        return {"type": "input_image", "image_url": request_parts.data_url(part), **_DETAIL}
     if part.data is None:
         return {"type": "input_file", "file_url": part.url}
     return {"type": "input_file", "filename": part.filename or "file.pdf", "file_data": request_parts.data_url(part)}
