@@ -221,7 +221,10 @@ def is_complete(line: bytes) -> bool:
     try:
         _skip(line)
         return line.isascii() or bool(line.decode())
-    except (msgspec.DecodeError, RecursionError):
+    except msgspec.DecodeError as error:
+        # To decode a line of any size into objects takes several times its size, and says the same of a torn one.
+        return str(error) != _TRUNCATED and _is_lenient_json(line)
+    except RecursionError:
         return _is_lenient_json(line)
     except UnicodeDecodeError:
         return False
@@ -237,6 +240,8 @@ def _is_lenient_json(line: bytes) -> bool:
 
 
 _skip = msgspec.json.Decoder(msgspec.Raw).decode
+
+_TRUNCATED = "Input data was truncated"
 
 
 def feeds_of(pieces: Iterable[bytes], offset: int) -> Iterator[tuple[int, bytes]]:
