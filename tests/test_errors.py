@@ -47,6 +47,7 @@ def test_a_source_error_leads_to_the_place(place: dict[str, Any], text: str) -> 
         errors.SchemaTooNewError("written by a newer turnlog", found=9, supported=1),
         errors.StoreBusyError("locked for 5 s"),
         errors.StoreUnreachableError("the server is away"),
+        errors.StoreFullError("no room"),
     ],
 )
 def test_an_error_comes_back_whole_from_another_process(error: errors.TurnlogError) -> None:

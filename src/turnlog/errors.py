@@ -16,6 +16,7 @@
     + ConflictError            it was changed by somebody else meanwhile
     + StoreBusyError           another process is writing, and waiting for it took too long
     + StoreUnreachableError    the server that keeps it does not answer
+    + StoreFullError           the disk that keeps it has no room
 
 One bad line in a log is not an error but a diagnostic in the result; these are for what stops the work.
 Every class survives pickling, because logs are read in several processes.
@@ -155,3 +156,7 @@ class StoreBusyError(StoreError):
 
 class StoreUnreachableError(StoreError):
     """The server that keeps the store does not answer; it may later."""
+
+
+class StoreFullError(StoreError):
+    """The disk that keeps the store has no room: it can be read, and not written."""

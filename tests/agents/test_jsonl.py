@@ -88,6 +88,13 @@ def test_crlf_and_blank_lines_are_no_problem() -> None:
     assert not result.changes.diagnostics
 
 
+def test_the_json_of_a_record_is_the_same_with_either_line_end() -> None:
+    for end in (b"\n", b"\r\n"):
+        for data in (good("a") + end + good("b") + end, good("a") + end, good("a") + end + good("b")):
+            read = [text for _, text, *_ in reader.read(data, 0, 1, Changes())]
+            assert read == [good("a"), good("b")][: len(read)]
+
+
 def test_nul_bytes_are_skipped_with_a_note() -> None:
     line = b"\x00" * 5 + good("a") + b"\x00" * 3
     result = Result(line + b"\n" + b"\x00" * 4 + b"\n")

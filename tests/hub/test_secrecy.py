@@ -11,7 +11,7 @@ import pytest
 
 from support.cli_runner import call
 from support.hubs import Hub, save_session
-from turnlog.errors import StoreBusyError, StoreError, StoreUnreachableError
+from turnlog.errors import StoreBusyError, StoreError, StoreFullError, StoreUnreachableError
 from turnlog.hub.contexts import CallerStore
 from turnlog.hub.observing import JsonLineFormatter
 from turnlog.hub.people.secrets import Secrets
@@ -29,6 +29,7 @@ HIDDEN = ("s3cr", "t-word", "db.example", "hubber", "hubbase")
         (StoreError(SAYS), 500),
         (StoreBusyError(SAYS), 503),
         (StoreUnreachableError(SAYS), 503),
+        (StoreFullError(SAYS), 507),
         (WrongRowsError(SAYS), 422),
         (OSError(errno.ENOSPC, "No space left on device", f"/data/{SAYS}"), 507),
         (PermissionError(errno.EACCES, "Permission denied", f"/data/{SAYS}"), 500),

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import logging
 import shutil
+from collections.abc import Generator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from turnlog.store.disk import missing_room
+from turnlog.store.connection import connect, write_transaction
+from turnlog.store.disk import missing_room, why_not_written
 from turnlog.sync import syncer
 from turnlog.sync.syncer import sync
 
@@ -57,3 +60,34 @@ def test_an_import_that_will_probably_fill_the_disk_says_so_first(
     assert caplog.messages == [
         f"turnlog: the disk of {tmp_path / 'b.db'} will probably be full: about 0.3 GB are missing"
     ]
+
+
+@contextmanager
+def no_file_beyond(size: int) -> Generator[None]:
+    """Let this process write no file beyond a size, as if the disk had no room for more."""
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_why_a_store_cannot_be_written_is_known_without_a_change_of_it(tmp_path: Path) -> None:
+    path = tmp_path / "turnlog.db"
+    with closing(connect(path)) as reader:
+        version = reader.execute("PRAGMA data_version").fetchone()
+        assert why_not_written(path) is None
+        with no_file_beyond(4096):
+            assert why_not_written(path) == f"cannot write to {tmp_path}: File too large"
+        with write_transaction(reader):  # what others write just now is no failure
+            assert why_not_written(path) is None
+        assert reader.execute("PRAGMA data_version").fetchone() == version
+    assert [each.name for each in tmp_path.iterdir()] == ["turnlog.db"]
+
+
+def test_a_store_that_is_gone_cannot_be_written(tmp_path: Path) -> None:
+    path = tmp_path / "gone" / "turnlog.db"
+    assert why_not_written(path) == f"cannot write {path}: unable to open database file"
+    assert not path.parent.exists()

@@ -146,6 +146,17 @@ def test_of_a_long_last_line_that_grows_only_what_is_new_is_read(store: ToyStore
     assert (messages(store), diagnostics(store)) == (["m1", "m2", "m3"], [])
 
 
+@pytest.mark.parametrize("line", [b'{"a": "x }', b'{"a": [{}', b'{"a": "\xc3 }', b'{"a": "\\" }'])
+def test_a_torn_line_that_ends_as_a_whole_one_does_is_not_decoded_into_objects(
+    line: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def decode(line: bytes) -> None:
+        raise AssertionError(line)
+
+    monkeypatch.setattr(module.json, "loads", decode)
+    assert not module.is_complete(line)
+
+
 def test_of_a_log_that_is_one_long_line_only_what_is_new_is_read(store: ToyStore) -> None:
     line = text("m1", "x" * 100_000)
     store.add("s.log", line[:90_000])
@@ -463,7 +474,7 @@ def test_what_the_store_refuses_of_one_source_keeps_no_other_from_being_read(
     assert len(store.rows("SELECT path FROM sources WHERE problem IS NOT NULL")) == 1
 
 
-@pytest.mark.parametrize("damage", ["data = zeroblob(length(data))", "length = length + 1"])
+@pytest.mark.parametrize("damage", ["data = zeroblob(length(data))", "data = substr(data, 1, length(data) - 1)"])
 def test_damaged_bytes_of_one_source_keep_no_other_from_being_read(store: ToyStore, damage: str) -> None:
     store.append("bad.log", text("m0"))
     store.append("good.log", text("m1"))
@@ -472,11 +483,15 @@ def test_damaged_bytes_of_one_source_keep_no_other_from_being_read(store: ToySto
         store.connection.execute(
             f"UPDATE archive SET {damage} WHERE source_key = (SELECT key FROM sources WHERE path LIKE '%/bad.log')"
         )
-    store.write("bad.log", text("m0", "another"))
+    store.append("bad.log", text("m3"))
     store.append("good.log", text("m2"))
     result = store.read("bad.log", "good.log")
     assert [Path(found.path).name for found in result.problems] == ["bad.log"]
     assert messages(store) == ["m0", "m1", "m2"]
+    # A file that was rewritten is archived again, and needs nothing of what is damaged.
+    store.write("bad.log", text("m4"), text("m0"))
+    assert store.read("bad.log", "good.log").problems == []
+    assert messages(store) == ["m0", "m1", "m2", "m4"]
 
 
 def test_a_store_that_cannot_be_written_is_nobodys_problem_but_the_stores(

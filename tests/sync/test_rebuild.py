@@ -17,6 +17,7 @@ from support.store_dump import Dump, check_integrity, differences, dump, json_of
 from support.toy_agent import ToyAgent, line
 from support.toy_logs import World, make_schedule, worlds, write_world
 from turnlog.agents.changes import Changes
+from turnlog.errors import StoreError
 from turnlog.model import Message
 from turnlog.store import bodies, zstd
 from turnlog.store.connection import connect
@@ -190,10 +191,10 @@ def test_a_rebuild_that_fails_leaves_the_store_as_it_was(
     before = said(store)
 
     def fail(*arguments: object) -> None:
-        raise RuntimeError("half way")
+        raise StoreError("half way")
 
     monkeypatch.setattr(module, "_fold_again", fail)
-    with pytest.raises(RuntimeError, match="half way"):
+    with pytest.raises(StoreError, match="half way"):
         rebuild(store, agents=[ToyAgent()])
     assert differences(said(store), before) == []
 

@@ -1398,6 +1398,7 @@ export interface StatusResponse {
   prompts: boolean;
   hub: boolean;
   change_sequence: number;
+  unwritable: string | null;
   sync: SyncProgress;
   search: SearchProgress;
   store: StoreCounts;

@@ -104,14 +104,16 @@ class JsonLines(Generic[RecordT]):
         while start < size:
             end = find(b"\n", start)
             stop = size if end < 0 else end
-            # Of a large line alone no copy is made to take off its newline, which is white space to a decoder.
-            text = data if start == 0 and size > _LARGE_LINE and stop >= size - 1 else data[start:stop]
+            # Its place and its JSON are the same with either line end, and before the line end is written.
+            rest = stop - 1 if data[stop - 1 : stop] == b"\r" else stop
+            # Of a large line alone no copy is made to take off its line end, which is white space to a decoder.
+            text = data if start == 0 and size > _LARGE_LINE and stop >= size - 1 else data[start:rest]
             try:
                 record = decode(text)
             except UNREADABLE:
                 yield from _OddLine(self, text, offset + start, number, changes, torn=end < 0).read()
             else:
-                yield record, text, offset + start, stop - start, number
+                yield record, text, offset + start, rest - start, number
             del text
             start = stop + 1
             number += 1

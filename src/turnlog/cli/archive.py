@@ -169,9 +169,11 @@ def rebuild(ctx: click.Context, as_json: bool, store_path: Path) -> None:
             f"Read {formatting.plural(summary.sources, 'archived file')} and"
             f" {formatting.plural(summary.messages, 'message')} in {took}."
         )
+    for problem in summary.problems:
+        click.echo(f"turnlog: {plain(problem.path)}: {one_line(problem.reason)}", err=True)
     for path in summary.skipped:
         click.echo(f"turnlog: {plain(path)}: its agent is not installed", err=True)
-    if summary.skipped:
+    if summary.problems or summary.skipped:
         ctx.exit(PARTIAL)
 
 
@@ -180,6 +182,7 @@ def _rebuild_document(summary: RebuildSummary) -> RebuildDocument:
         "sources": summary.sources,
         "messages": summary.messages,
         "diagnostics": summary.diagnostics,
+        "problems": [{"path": problem.path, "reason": problem.reason} for problem in summary.problems],
         "skipped": summary.skipped,
         "seconds": round(summary.seconds, 3),
     }

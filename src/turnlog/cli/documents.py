@@ -345,6 +345,7 @@ class RebuildDocument(TypedDict):
     sources: int
     messages: int
     diagnostics: int
+    problems: list[ProblemDocument]
     skipped: list[str]
     seconds: float
 

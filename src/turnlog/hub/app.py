@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import hmac
 import logging
-import threading
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
 from functools import partial
@@ -18,7 +17,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.types import Receive, Scope, Send
 
-from turnlog.errors import StoreBusyError, StoreError, StoreUnreachableError
+from turnlog.errors import StoreBusyError, StoreError, StoreFullError, StoreUnreachableError
 from turnlog.hub import bodies
 from turnlog.hub.access import Access, bearer
 from turnlog.hub.blobs import NO_BLOBS, BlobStore, BlobStoreError, WatchedBlobs
@@ -41,6 +40,7 @@ from turnlog.hub.people.teams import Member, NotAllowedError, Team
 from turnlog.hub.people.trash import TrashedSession
 from turnlog.hub.rates import RequestRates
 from turnlog.hub.readers import SharedSessions
+from turnlog.hub.readiness import Readiness
 from turnlog.hub.retention import RetentionKeeper
 from turnlog.hub.routes import ROUTERS
 from turnlog.hub.routes.base import HubState
@@ -120,6 +120,7 @@ def create_hub(
     failures = RequestRates(FAILURES_PER_SECOND, MOST_FAILURES)
     provider = None if settings.openid is None else OpenId(settings.openid, people.secrets)
     metrics = Metrics(people.budgets.measured)
+    readiness = Readiness(database, people, watched)
 
     def open_team(team: int) -> PostgresStore:
         """The store of a team, to write to."""
@@ -130,9 +131,7 @@ def create_hub(
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
         retention.start()
-        if watched is not None:
-            # It may take seconds, which nobody has to wait for.
-            threading.Thread(target=watched.check, name="turnlog-blobs", daemon=True).start()
+        readiness.has_blobs()  # what is set up wrong is in the log before somebody needs it
         yield
         await run_in_threadpool(retention.close)
         await run_in_threadpool(contexts.close)
@@ -145,7 +144,7 @@ def create_hub(
     add_routes(app, (*SHARED, *ROUTERS, pages, pages_router))
     app.router.routes.append(Mount("/hub/v1", routes=routes()))
     app.router.routes.append(Route(ADDRESS, endpoint=_Mcp(), include_in_schema=False))
-    _add_health(app, metrics, settings, people, watched)
+    _add_health(app, metrics, settings, readiness)
     handle_errors(app)
     app.add_exception_handler(NotAllowedError, _not_allowed)
     for kind in (StoreError, OSError):
@@ -212,6 +211,7 @@ async def _not_allowed(request: Request, error: Exception) -> Response:
 _NOT_READY: Final[dict[type[StoreError], str]] = {
     StoreUnreachableError: "the database does not answer",
     StoreBusyError: "all connections to the database are in use",
+    StoreFullError: "the disk of the database is full",
     StoreError: "the database cannot be used: the hub's log has the reason",
 }
 
@@ -227,6 +227,7 @@ class _Failure(NamedTuple):
 _FAILURES: Final[dict[type[Exception], _Failure]] = {
     StoreUnreachableError: _Failure(503, "unavailable", "the database does not answer", 5),
     StoreBusyError: _Failure(503, "busy", "the database is busy", 1),
+    StoreFullError: _Failure(507, "no_space", "the disk of the database is full", 60),
     WrongRowsError: _Failure(422, "invalid_parameter", "a value is too large, or not as the database has it"),
     BlobStoreError: _Failure(503, "unavailable", NO_BLOBS, 5),
     StoreError: _Failure(500, "store", "the database cannot be used: the hub's log has the reason"),
@@ -259,22 +260,20 @@ def _of_files(error: OSError) -> _Failure:
     return _Failure(500, "files", f"the hub cannot read or write a file: {reason}")
 
 
-def _add_health(
-    app: FastAPI, metrics: Metrics, settings: HubSettings, people: People, blobs: WatchedBlobs | None
-) -> None:
+def _add_health(app: FastAPI, metrics: Metrics, settings: HubSettings, readiness: Readiness) -> None:
     async def healthz(request: Request) -> Response:
         return JSONResponse({"status": "ok"})
 
     async def readyz(request: Request) -> Response:
         try:
-            await run_in_threadpool(people.teams.has_owner)
+            await run_in_threadpool(readiness.check)
         except StoreError as error:
             # Not what the database says: that names its address, and anybody may ask.
             reason = next(reason for kind, reason in _NOT_READY.items() if isinstance(error, kind))
             return JSONResponse({"status": "not ready", "reason": reason}, 503, {"Retry-After": "5"})
         # Ready all the same: all but large contents is read and pushed, and another process has the same blobs.
-        if blobs is not None and not blobs.is_usable:
-            return JSONResponse({"status": "ok", "blobs": NO_BLOBS})
+        if not readiness.has_blobs():
+            return JSONResponse({"status": "degraded", "blobs": NO_BLOBS})
         return JSONResponse({"status": "ok"})
 
     async def get_metrics(request: Request) -> Response:

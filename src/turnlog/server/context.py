@@ -11,6 +11,7 @@ import secrets
 import threading
 import zlib
 from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -25,12 +26,14 @@ from turnlog.model import Ownership, Session
 from turnlog.server import Settings
 from turnlog.server.access import SignIn
 from turnlog.server.background import PassProgress
+from turnlog.server.health import KeptCheck
 from turnlog.server.hooks import HookReader
 from turnlog.server.items import SessionItems
 from turnlog.server.live import POLL_SECONDS, LiveTopics
 from turnlog.server.prompts import Prompts
 from turnlog.server.reports import SyncProgress
 from turnlog.store.base import Store
+from turnlog.store.disk import why_not_written
 from turnlog.store.dollars import to_json_number
 from turnlog.store.search.searcher import Searcher
 from turnlog.store.values import StoreCounts
@@ -142,6 +145,10 @@ class Context:
             # The index is disposable, and the next sync rebuilds it: the status must not fail because of it.
             return None
 
+    def unwritable(self) -> str | None:
+        """Why the store cannot be written now; None if it can, and on a hub, which has `/readyz`."""
+        return None
+
     def close(self) -> None:
         """Close what was opened for the requests."""
         if self.prompts is not None:
@@ -180,6 +187,11 @@ class LocalContext(Context):
         store_of_hooks = folder / store_path.name if settings.sample else store_path
         self.hooks = HookReader(store_of_hooks, self.live_topics.wake, only_keep=settings.sample or settings.read_only)
         self.sign_in = SignIn(settings.token, folder) if settings.token else None
+        self._write_check = KeptCheck(partial(why_not_written, store_path))
+
+    def unwritable(self) -> str | None:
+        """As `Context.unwritable`; None also where nothing is to be written."""
+        return None if self.settings.read_only else self._write_check.result()
 
     def _touch(self, session_id: str) -> None:
         self.live_topics.touch(session_id)

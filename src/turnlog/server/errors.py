@@ -20,6 +20,7 @@ from turnlog.errors import (
     SettingsError,
     StoreBusyError,
     StoreError,
+    StoreFullError,
     StoreUnreachableError,
 )
 
@@ -71,6 +72,7 @@ _STORE_ERRORS: dict[type[Exception], _Kind] = {
     ConflictError: _Kind(409, "conflict"),
     StoreBusyError: _Kind(503, "busy", 1),
     StoreUnreachableError: _Kind(503, "unavailable", 5),
+    StoreFullError: _Kind(507, "no_space", 60),
     StoreError: _Kind(500, "store"),
     SettingsError: _Kind(500, "settings"),
 }

@@ -621,6 +621,8 @@ class StatusResponse(ResponseBody, frozen=True, kw_only=True):
     hub: bool
     """Whether the sessions are of several people, about whom `/hub/v1` answers."""
     change_sequence: int
+    unwritable: str | None
+    """Why the store cannot be written now; null if it can, if it is for reading only, and on a hub."""
     sync: SyncProgress
     search: SearchProgress
     store: StoreCounts

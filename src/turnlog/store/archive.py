@@ -96,6 +96,20 @@ def _frame(start: int, data: bytes | memoryview) -> ArchiveFrame:
     return ArchiveFrame(start, len(data), zstd.compress_for_archive(data))
 
 
+def _content(source_key: int, generation: int, frame: ArchiveFrame) -> bytes:
+    try:
+        found = zstd.decompress(frame.data)
+    except zstd.ZstdError as error:
+        raise _damaged(source_key, generation, frame.start) from error
+    if len(found) != frame.length:
+        raise _damaged(source_key, generation, frame.start)
+    return found
+
+
+def _damaged(source_key: int, generation: int, start: int) -> DamagedError:
+    return DamagedError(f"the archive of source {source_key}.{generation} is damaged at byte {start}")
+
+
 class Archive:
     """Reads and writes the archive tables over one connection; the caller owns the transaction.
 
@@ -211,6 +225,19 @@ class Archive:
         size = self._generation(source_key, generation).size
         return self._pieces(source_key, generation, 0, size)
 
+    def iter_whole(self, source_key: int, generation: int) -> Iterator[bytes]:
+        """Like `iter_bytes`, but raises DamagedError where bytes are missing: those before them are yielded."""
+        size = self._generation(source_key, generation).size
+        for number, first, last in self._ranges(source_key, generation, 0, size):
+            for frame_start, piece in self._frames(source_key, number, first, last):
+                if frame_start > first:
+                    break
+                found = piece[first - frame_start : last - frame_start]
+                first += len(found)
+                yield found
+            if first < last:
+                raise _damaged(source_key, number, first)
+
     def is_whole(self, source_key: int) -> bool:
         """Whether every byte of the newest generation of a file is stored. Another store may have sent only its row."""
         generations = self.generations(source_key)
@@ -290,10 +317,7 @@ class Archive:
             (source_key, generation, end, start),
         )
         for frame_start, length, data in rows.fetchall():
-            piece = zstd.decompress(data)
-            if len(piece) != length:
-                raise DamagedError(f"a frame of source {source_key}.{generation} at {frame_start} is damaged")
-            yield frame_start, piece
+            yield frame_start, _content(source_key, generation, ArchiveFrame(frame_start, length, data))
 
     def _refill(self, source_key: int, generation: int, start: int, data: bytes) -> tuple[int, bytes]:
         """Remove a small last frame and return its bytes, to compress them together with `data`."""
@@ -308,7 +332,7 @@ class Archive:
             "DELETE FROM archive WHERE source_key = ? AND generation = ? AND start = ?",
             (source_key, generation, row[0]),
         )
-        return row[0], zstd.decompress(row[2]) + data
+        return row[0], _content(source_key, generation, ArchiveFrame(*row)) + data
 
 
 class RecordReader:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sqlite3
+import tempfile
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -19,6 +21,10 @@ _LOG_SHARE: Final = 0.8
 
 _LEAST_ROOM: Final = 256 << 20
 """Bytes below which a disk counts as nearly full: write-ahead logs and checkpoints take tens of megabytes."""
+
+
+_CHECKED_BYTES: Final = 64 << 10
+"""Bytes of a file that is written to see whether there is room: a transaction takes some pages of 4,096."""
 
 
 class DatabaseFile(StoreValue, frozen=True, kw_only=True):
@@ -56,6 +62,29 @@ def missing_room(store_path: Path, log_bytes: int) -> int:
     # The folder is made with the store.
     folder = next(each for each in (store_path.absolute().parent, *store_path.absolute().parents) if each.is_dir())
     return max(0, int(log_bytes * _LOG_SHARE) + _LEAST_ROOM - shutil.disk_usage(folder).free)
+
+
+def why_not_written(store_path: Path) -> str | None:
+    """Why the store cannot be written now; None if it can, as far as can be known without a change of it.
+
+    A commit would make every reader look for what has changed, and a full disk may have room for it in the write-ahead
+    log. So a transaction is begun, and some bytes are written to a file beside the store.
+    """
+    try:
+        with closing(open_file(store_path, "rw")) as connection:
+            connection.execute("PRAGMA busy_timeout = 0")
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute("ROLLBACK")
+        with tempfile.TemporaryFile(dir=store_path.absolute().parent) as file:
+            file.write(bytes(_CHECKED_BYTES))
+            file.flush()
+            os.fsync(file.fileno())
+    except sqlite3.Error as error:
+        is_written = isinstance(error, sqlite3.OperationalError) and is_busy(error)
+        return None if is_written else f"cannot write {store_path}: {error}"
+    except OSError as error:
+        return f"cannot write to {store_path.absolute().parent}: {error.strerror}"
+    return None
 
 
 def _examine(path: Path) -> DatabaseFile:

@@ -141,9 +141,14 @@ def archived_sources(connection: sqlite3.Connection) -> list[ArchivedSource]:
     return [ArchivedSource(key, _source_of(columns), cursor) for key, cursor, *columns in rows.fetchall()]
 
 
-def look_again(connection: sqlite3.Connection, key: int) -> None:
-    """Let the next sync read a source again, although its file has not changed."""
-    connection.execute("UPDATE sources SET mtime_ns = 0 WHERE key = ?", (key,))
+def look_again(connection: sqlite3.Connection, key: int, problem: str | None = None) -> None:
+    """Let the next sync read a source again, although its file has not changed; with `problem`, say why."""
+    connection.execute("UPDATE sources SET mtime_ns = 0, problem = coalesce(?, problem) WHERE key = ?", (problem, key))
+
+
+def note_unread(connection: sqlite3.Connection, key: int, problem: str) -> None:
+    """Note that no reader has read a source, and why: once its file grows, all of it is read, not only what is new."""
+    connection.execute("UPDATE sources SET problem = ?, parser_version = 0 WHERE key = ?", (problem, key))
 
 
 def next_source_key(connection: sqlite3.Connection) -> int:

@@ -11,12 +11,14 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from io import BytesIO, FileIO
 from types import TracebackType
 from typing import Protocol, Self
 
 import msgspec
 
+from turnlog.errors import DamagedError
 from turnlog.platforms.files import BINARY, NO_WAIT, read_at
 from turnlog.store.sources import SAMPLE_SIZE, Fingerprint, SourceState, sample_hash
 
@@ -94,7 +96,7 @@ class LogFile:
         # A touch, a copy or a restore changes the fingerprint and no bytes: a new generation would fold everything
         # again.
         if fingerprint.size == state.archived and self._same_bytes():
-            return None
+            return None if state.parser_version else 0  # a rebuild could not read it
         if appendable and fingerprint.size > state.archived and self._grew(fingerprint):
             # The fold state of another parser version cannot be read by this one.
             if state.parser_version != parser_version:
@@ -125,11 +127,13 @@ class LogFile:
     def _shared_prefix(self) -> int:
         """How many bytes from its start the file has in common with what is archived."""
         shared = 0
-        for piece in self._archive.iter_bytes(self.state.key, self.state.generation):
-            found = self._read(len(piece), shared)
-            if found != piece:
-                return shared + _common_length(found, piece)
-            shared += len(piece)
+        # What is damaged in the archive is archived again, as if the file had another content there.
+        with suppress(DamagedError):
+            for piece in self._archive.iter_bytes(self.state.key, self.state.generation):
+                found = self._read(len(piece), shared)
+                if found != piece:
+                    return shared + _common_length(found, piece)
+                shared += len(piece)
         return shared
 
     def iter_lines(self) -> Iterator[tuple[int, bytes]]:
@@ -221,7 +225,10 @@ def is_complete(line: bytes) -> bool:
     try:
         _skip(line)
         return line.isascii() or bool(line.decode())
-    except (msgspec.DecodeError, RecursionError):
+    except msgspec.DecodeError as error:
+        # To decode a line of any size into objects takes several times its size, and says the same of a torn one.
+        return str(error) != _TRUNCATED and _is_lenient_json(line)
+    except RecursionError:
         return _is_lenient_json(line)
     except UnicodeDecodeError:
         return False
@@ -237,6 +244,8 @@ def _is_lenient_json(line: bytes) -> bool:
 
 
 _skip = msgspec.json.Decoder(msgspec.Raw).decode
+
+_TRUNCATED = "Input data was truncated"
 
 
 def feeds_of(pieces: Iterable[bytes], offset: int) -> Iterator[tuple[int, bytes]]:

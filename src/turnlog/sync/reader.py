@@ -95,7 +95,7 @@ class SourceReader:
                 return self._read_together(group)
         except Exception as error:
             # The store failed and not a source: reading them one by one would fail as well.
-            if not _is_of_one_source(error):
+            if not is_of_one_source(error):
                 raise
             # The transaction was rolled back, so frames that still wait for the worker must not be stored.
             self._archive.discard()
@@ -119,7 +119,7 @@ class SourceReader:
             with write_transaction(self._connection):
                 result = self._read_together(group, take_folded=False)
         except Exception as error:  # Whatever is wrong with a source becomes a problem in its turn.
-            if not _is_of_one_source(error):
+            if not is_of_one_source(error):
                 raise
             self._archive.discard()
             return GroupResult()
@@ -296,7 +296,7 @@ class SourceReader:
         return SourceProblem(source.path, reason)
 
 
-def _is_of_one_source(error: Exception) -> bool:
+def is_of_one_source(error: Exception) -> bool:
     """Whether an error says nothing of other sources: the store itself can be read and written."""
     # A value that the store refuses is that of a record.
     if isinstance(error, DamagedError | NotFoundError | IntegrityError | DataError):

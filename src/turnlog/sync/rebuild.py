@@ -15,18 +15,21 @@ import msgspec
 
 from turnlog.agents import agents as registered_agents
 from turnlog.agents.base import Agent
+from turnlog.errors import DamagedError
 from turnlog.pricing import price_nanos, price_version
 from turnlog.store.archive import Archive
 from turnlog.store.connection import Connection, connect, write_transaction
 from turnlog.store.external_content import make_whole
 from turnlog.store.search.base import search_path
 from turnlog.store.search.indexer import Indexer
-from turnlog.store.sources import ArchivedSource, archived_sources, look_again, save_fold_state
+from turnlog.store.sources import ArchivedSource, archived_sources, look_again, note_unread, save_fold_state
 from turnlog.store.sqlite.forget import empty_source
 from turnlog.store.unfinished import end_forgetting
 from turnlog.store.writing.batch import Batch, rebuilding
 from turnlog.store.writing.transaction import SourceRow
 from turnlog.sync.log_file import LOOK_AHEAD, feeds_of, is_padding, line_number
+from turnlog.sync.reader import is_of_one_source
+from turnlog.sync.summary import SourceProblem
 
 
 class RebuildSummary(msgspec.Struct, kw_only=True):
@@ -35,6 +38,8 @@ class RebuildSummary(msgspec.Struct, kw_only=True):
     sources: int = 0
     messages: int = 0
     diagnostics: int = 0
+    problems: list[SourceProblem] = msgspec.field(default_factory=list[SourceProblem])
+    """Archived files that could not be read to their ends. What comes before the damage is read."""
     skipped: list[str] = msgspec.field(default_factory=list[str])
     """Archived files of agents that are not installed. Their bytes stay; their sessions are missing until they are."""
     seconds: float = 0.0
@@ -66,7 +71,7 @@ def rebuild(
                 if agent is None:
                     summary.skipped.append(archived.source.path)
                 else:
-                    _fold_again(connection, agent, archived, summary)
+                    _try(connection, agent, archived, summary)
                 on_progress(done, len(sources))
     finally:
         connection.close()
@@ -78,8 +83,26 @@ def rebuild(
     return summary
 
 
+def _try(connection: Connection, agent: Agent, archived: ArchivedSource, summary: RebuildSummary) -> None:
+    """Fold a file; if that is not possible, none of it is written, and the others are read."""
+    connection.execute("SAVEPOINT source")
+    try:
+        _fold_again(connection, agent, archived, summary)
+    except Exception as error:
+        if not is_of_one_source(error):
+            raise
+        connection.execute("ROLLBACK TO source")
+        reason = f"{type(error).__name__}: {error}".encode(errors="replace").decode()
+        summary.problems.append(SourceProblem(archived.source.path, reason))
+        note_unread(connection, archived.key, reason)
+    connection.execute("RELEASE source")
+
+
 def _fold_again(connection: Connection, agent: Agent, archived: ArchivedSource, summary: RebuildSummary) -> None:
-    """Fold every generation of a file, oldest first: older ones hold records that a rewrite removed."""
+    """Fold every generation of a file, oldest first: older ones hold records that a rewrite removed.
+
+    A generation of which bytes are damaged is folded up to there.
+    """
     source = archived.source
     archive = Archive(connection)
     batch = Batch(connection, price_nanos, price_version(), archive=archive)
@@ -95,15 +118,22 @@ def _fold_again(connection: Connection, agent: Agent, archived: ArchivedSource, 
         batch.start_over(row, is_log=source.appendable)
         # Only the newest generation can still have a line that is being written.
         end = archived.cursor if generation is generations[-1] else generation.size
-        pieces = archive.iter_bytes(archived.key, generation.number)
+        pieces = archive.iter_whole(archived.key, generation.number)
         lines = 0
-        for offset, data in _lines(pieces, end) if source.appendable else _whole(pieces):
-            changes = fold.feed(data, offset)
-            batch.save(row, changes, data, offset)
-            lines += changes.counts.total
-            del data, changes
+        try:
+            for offset, data in _lines(pieces, end) if source.appendable else _whole(pieces):
+                changes = fold.feed(data, offset)
+                batch.save(row, changes, data, offset)
+                lines += changes.counts.total
+                del data, changes
+            tail = archive.read(archived.key, generation.number, end, min(LOOK_AHEAD, generation.size - end))
+        except DamagedError as error:
+            tail = b""
+            summary.problems.append(SourceProblem(source.path, str(error)))
+            # The next sync archives the file again, if it is still there.
+            if generation is generations[-1]:
+                look_again(connection, archived.key, str(error))
         save_fold_state(connection, archived.key, fold.state(), agent.parser_version, lines)
-        tail = archive.read(archived.key, generation.number, end, min(LOOK_AHEAD, generation.size - end))
         if not is_padding(tail):
             line = line_number(archive.iter_bytes(archived.key, generation.number), end)
             batch.note_tail(row, end, generation.size - end, line)

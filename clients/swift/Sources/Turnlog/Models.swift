@@ -2752,6 +2752,7 @@ public enum Turnlog {
         public var prompts: Bool
         public var hub: Bool
         public var changeSequence: Int
+        public var unwritable: String?
         public var sync: SyncProgress
         public var search: SearchProgress
         public var store: StoreCounts
@@ -2762,6 +2763,7 @@ public enum Turnlog {
             case prompts
             case hub
             case changeSequence = "change_sequence"
+            case unwritable
             case sync
             case search
             case store

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import logging
 import os
+import secrets
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, Protocol, TypeVar
+from typing import Final, Literal, Protocol, TypeAlias, TypeVar
 
 from turnlog.errors import NotFoundError, StoreError
 
 _T = TypeVar("_T")
+
+_Use: TypeAlias = Literal["read", "write", "delete"]
+
+_CHECKED_BYTES: Final = 64 << 10
+"""Bytes of a check: a full disk may have room for fewer."""
 
 _log = logging.getLogger(__name__)
 
@@ -47,37 +53,46 @@ class WatchedBlobs:
     def __init__(self, blobs: BlobStore) -> None:
         """Use nothing yet."""
         self._blobs = blobs
-        self.is_usable = True
-        """Whether they could be used when somebody tried last."""
+        self._failed: set[_Use] = set()
+        """What failed when somebody tried it last: that old contents are read says nothing of room for new ones."""
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether they could be read and written when somebody tried last."""
+        return not self._failed
 
     def put(self, team: int, sha256: str, data: bytes) -> None:
         """As `BlobStore.put`."""
-        self._noticed(lambda: self._blobs.put(team, sha256, data))
+        self._noticed("write", lambda: self._blobs.put(team, sha256, data))
 
     def get(self, team: int, sha256: str) -> bytes:
         """As `BlobStore.get`."""
-        return self._noticed(lambda: self._blobs.get(team, sha256))
+        return self._noticed("read", lambda: self._blobs.get(team, sha256))
 
     def delete(self, team: int, sha256: str) -> None:
         """As `BlobStore.delete`."""
-        self._noticed(lambda: self._blobs.delete(team, sha256))
+        self._noticed("delete", lambda: self._blobs.delete(team, sha256))
 
     def check(self) -> None:
-        """Try to read, so that what is set up wrong is in the log before somebody needs it."""
+        """Write, read and delete some bytes of no team, so that a failure is noticed before somebody needs them."""
+        # Another name each time, or bytes that are there already would not be written; in one folder.
+        name = "0" * 32 + secrets.token_hex(16)
         with suppress(NotFoundError, BlobStoreError):
-            self.get(0, "0" * 64)
+            self.put(0, name, bytes(_CHECKED_BYTES))
+            self.get(0, name)
+            self.delete(0, name)
 
-    def _noticed(self, use: Callable[[], _T]) -> _T:
+    def _noticed(self, kind: _Use, use: Callable[[], _T]) -> _T:
         try:
             found = use()
         except BlobStoreError as error:
-            self.is_usable = False
+            self._failed.add(kind)
             _log.warning("%s", error)
             raise
         except NotFoundError:
-            self.is_usable = True
+            self._failed.discard(kind)
             raise
-        self.is_usable = True
+        self._failed.discard(kind)
         return found
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import psycopg
 
-from turnlog.errors import StoreBusyError, StoreError, StoreUnreachableError
-from turnlog.store.postgres.connection import LOST
+from turnlog.errors import StoreBusyError, StoreError, StoreFullError, StoreUnreachableError
+from turnlog.store.postgres.connection import FULL, LOST
 from turnlog.store.postgres.database import Database
 
 Row = tuple[Any, ...]
@@ -51,11 +51,16 @@ class Tables:
                 yield HubTransaction(connection)
         except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected) as error:
             raise StoreBusyError(f"{self._database.name} is being written for too long") from error
+        except FULL as error:
+            raise StoreFullError(f"{self._database.name} has no room: {_reason(error)}") from error
         except LOST as error:
-            reason = " ".join(str(error).split())
-            raise StoreUnreachableError(f"{self._database.name} does not answer: {reason}") from error
+            raise StoreUnreachableError(f"{self._database.name} does not answer: {_reason(error)}") from error
         except psycopg.Error as error:
-            raise StoreError(f"cannot use {self._database.name}: {' '.join(str(error).split())}") from error
+            raise StoreError(f"cannot use {self._database.name}: {_reason(error)}") from error
+
+
+def _reason(error: psycopg.Error) -> str:
+    return " ".join(str(error).split())
 
 
 def announce(transaction: HubTransaction, team: int) -> None:

@@ -207,6 +207,7 @@ def get_status(request: Request, context: ContextOf) -> Response:
         prompts=context.prompts is not None,
         hub=context.is_hub,
         change_sequence=sequence,
+        unwritable=context.unwritable(),
         sync=context.sync(),
         search=SearchProgress(unindexed=context.unindexed()),
         store=counts,

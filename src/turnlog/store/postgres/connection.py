@@ -15,7 +15,7 @@ from typing import Any, Final, Literal, NoReturn, Self
 import psycopg
 from psycopg import errors
 
-from turnlog.errors import StoreBusyError, StoreError, StoreUnreachableError
+from turnlog.errors import StoreBusyError, StoreError, StoreFullError, StoreUnreachableError
 from turnlog.store.postgres.dialect import SCHEMA, TEAM, Statement, translate
 from turnlog.store.postgres.values import escape_rows, register
 from turnlog.store.postgres.visibility import READER, VIEWER
@@ -44,7 +44,10 @@ _TOO_LONG: Final = errors.ProgramLimitExceeded
 _WRONG: Final = (errors.DataError, errors.IntegrityError, errors.DatatypeMismatch)
 
 LOST: Final = (psycopg.OperationalError, psycopg.InterfaceError)
-"""The connection or the server is not there, or has no room: nothing is wrong with the statement."""
+"""The connection or the server is not there: nothing is wrong with the statement."""
+
+FULL: Final = errors.DiskFull
+"""The server has no room. The driver counts it among `LOST`, but reading goes on."""
 
 _LOCKED: Final = (errors.LockNotAvailable, errors.DeadlockDetected, errors.QueryCanceled)
 
@@ -256,6 +259,8 @@ class TeamConnection:
             raise WrongRowsError(f"an id or a path is too long for the store {self._name}: {_reason(error)}") from error
         if isinstance(error, _WRONG):
             raise WrongRowsError(f"the store {self._name} cannot take this: {_reason(error)}") from error
+        if isinstance(error, FULL):
+            raise StoreFullError(f"the store {self._name} has no room: {_reason(error)}") from error
         if isinstance(error, LOST):
             raise StoreUnreachableError(f"the store {self._name} does not answer: {_reason(error)}") from error
         raise StoreError(f"cannot use the store {self._name}: {_reason(error)}") from error

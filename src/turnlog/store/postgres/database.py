@@ -15,7 +15,7 @@ from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from turnlog.errors import StoreBusyError, StoreError, StoreUnreachableError
 from turnlog.store.postgres import schema
-from turnlog.store.postgres.connection import LOST, SECONDS_TO_CONNECT, configure
+from turnlog.store.postgres.connection import FULL, LOST, SECONDS_TO_CONNECT, configure
 
 MOST_CONNECTIONS: Final = 16
 
@@ -98,6 +98,8 @@ class Database:
             if self._next_attempt is not None:
                 raise StoreUnreachableError(f"the store {self.name} does not answer") from error
             raise StoreBusyError(f"no connection to {self.name} was to be had: {error}") from error
+        except FULL:
+            raise  # it answers
         except (*LOST, StoreUnreachableError):
             # It may have been this connection alone: the next one tries.
             self._next_attempt = time.monotonic()
