@@ -20,6 +20,8 @@ from turnlog.server.sample import ensure_sample
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
+    from support.postgres_stores import PostgresDatabases
+
 load_profile()
 
 # Importing the tests and what they test makes hundreds of thousands of objects that all stay: the collector would look
@@ -145,3 +147,14 @@ def sample(home: Path, made_sample: Path) -> Path:
 def stores_from_scripts(monkeypatch: pytest.MonkeyPatch) -> None:
     """The scripts of the schema make new stores, for tests of just that."""
     new_stores.make_from_scripts(monkeypatch)
+
+
+@pytest.fixture(scope="session")
+def databases() -> Iterator["PostgresDatabases"]:
+    """Databases on PostgreSQL 18: one server for all tests of a process."""
+    # Imported here: only the tests with PostgreSQL pay for it.
+    from support.postgres_servers import binaries_of_the_wheel, postgres_server
+    from support.postgres_stores import PostgresDatabases
+
+    with postgres_server(binaries_of_the_wheel()) as server:
+        yield PostgresDatabases(server)

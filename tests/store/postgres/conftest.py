@@ -4,16 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from support.postgres_servers import binaries_of_the_system, binaries_of_the_wheel, postgres_server
+from support.postgres_servers import binaries_of_the_system, postgres_server
 from support.postgres_stores import PostgresDatabases
 from turnlog.store.postgres.store import PostgresStore
-
-
-@pytest.fixture(scope="session")
-def databases() -> Iterator[PostgresDatabases]:
-    """Databases on PostgreSQL 18."""
-    with postgres_server(binaries_of_the_wheel()) as server:
-        yield PostgresDatabases(server)
 
 
 @pytest.fixture(scope="session")
