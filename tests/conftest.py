@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support import installed_agents, new_stores
+from support import costs, installed_agents, new_stores, thorough
 from support.environment import hide_places
 from support.profiles import load_profile
 from turnlog import paths
@@ -44,6 +44,13 @@ def pytest_configure(config: pytest.Config) -> None:
     folder.chmod(0o711)
     config.stash[_TEMPORARY] = folder
     os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
+    config.pluginmanager.register(costs.Costs(is_quick=f"not {costs.MARKER}" in config.option.markexpr))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark what a quick run leaves out."""
+    thorough.mark(config, items)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
