@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from support.agent_cases import CASES
 from turnlog.agents import agent
@@ -23,15 +24,23 @@ LAPTOP = SendingMachine(Owner("ana", "laptop"), "laptop")
 
 
 def test_every_recorded_session_of_every_agent_is_taken(tmp_path: Path) -> None:
+    assert sum(_taken_of(name, tmp_path) for name in CASES) > 500
+
+
+@pytest.mark.parametrize("name", ["claude-code", "codex", "gemini-cli", "goose", "opencode"])
+def test_recorded_sessions_of_an_agent_are_taken(name: str, tmp_path: Path) -> None:
+    assert _taken_of(name, tmp_path) > 0
+
+
+def _taken_of(name: str, tmp_path: Path) -> int:
     messages = 0
-    for name, case in CASES.items():
-        for number, recorded in enumerate(case.recorded):
-            folder = tmp_path / f"{name}-{number}"
-            home = case.write_home(recorded, folder / "home")
-            sync(folder / "store.db", roots=[home], agents=[agent(name)])
-            messages += _taken(folder / "store.db")
-            shutil.rmtree(folder)
-    assert messages > 500
+    for number, recorded in enumerate(CASES[name].recorded):
+        folder = tmp_path / f"{name}-{number}"
+        home = CASES[name].write_home(recorded, folder / "home")
+        sync(folder / "store.db", roots=[home], agents=[agent(name)])
+        messages += _taken(folder / "store.db")
+        shutil.rmtree(folder)
+    return messages
 
 
 def _taken(store: Path) -> int:

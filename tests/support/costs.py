@@ -117,7 +117,7 @@ class Costs:
             if seconds > LIMIT:
                 report.outcome = "failed"
                 report.longrepr = (
-                    f"{item.nodeid} needs {seconds:.1f} s of the processor, and a test of the quick run {LIMIT} at most:"
+                    f"{item.nodeid} needs {seconds:.1f} s of the processor; a test of the quick run may need {LIMIT}:"
                     " make it cheaper, or add it to tests/thorough.txt and keep a small one of its kind"
                 )
         return report

@@ -30,6 +30,14 @@ def some_of(cases: Sequence[T], least: int = 2) -> list[T]:
     return list(cases) if THOROUGH else random.sample(cases, min(len(cases), max(least, len(cases) // _QUICK_SHARE)))
 
 
+def of_view(cases: Sequence[T], view: int, views: int) -> list[T]:
+    """All cases in a thorough run; otherwise those that fall to one of several views of them: each to one, drawn anew.
+
+    Call it first in a test: every test of a run begins with one state of `random`, so each case falls to some view.
+    """
+    return list(cases) if THOROUGH else list(cases[(view + random.randrange(views)) % views :: views])
+
+
 def load_profile() -> None:
     """Make this the profile of every property test that names no number of its own (hypothesis' default is 100)."""
     # How long one example may take says more about the machine than about the code.

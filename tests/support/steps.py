@@ -1,7 +1,7 @@
-"""Times the steps of `make test` and its like, and prints what each took: wall, CPU, memory, and the dearest test files.
+"""Times the steps of `make test` and its like, and prints what each took, and the dearest files of tests.
 
-`python -m support.steps run NAME COMMAND…` runs one, `python -m support.steps report` prints all. They leave what they
-measure in the folder that `TURNLOG_COSTS` names; without it, a command is run and not measured.
+`steps.py run NAME COMMAND…` runs one, `steps.py report` prints all. They leave what they measure in the folder
+that `TURNLOG_COSTS` names; without it, a command is run and not measured.
 """
 
 from __future__ import annotations
