@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from support import costs, steps, thorough
+from support import costs, profiles, steps, thorough
 
 pytest_plugins = ["pytester"]
 
@@ -98,3 +98,10 @@ def test_a_step_is_measured_and_reported(tmp_path: Path, monkeypatch: pytest.Mon
     assert lines[1].split()[0] == "units"
     assert lines[1].endswith("failed with 3")
     assert [line.split() for line in lines[-2:]] == [["tests/test_b.py", "5.0"], ["tests/test_a.py", "2.0"]]
+
+
+def test_what_tries_more_examples_may_need_more(run: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(profiles, "THOROUGH", True)
+    outcomes(run, is_quick=True).assert_outcomes(passed=2, failed=1)
+    run.makepyfile(test_busy=f"from support.profiles import examples\n{BUSY}")
+    outcomes(run, is_quick=True).assert_outcomes(passed=3)

@@ -19,6 +19,8 @@ from typing import Any, Final
 
 import pytest
 
+from support import profiles
+
 LIMIT: Final = 1.5
 """CPU seconds that a test of the quick run may need on a quiet machine."""
 
@@ -66,6 +68,16 @@ def _loop() -> float:
     return time.process_time() - start
 
 
+def _limit(item: pytest.Item) -> float:
+    """The CPU seconds that a test may need. With the thorough profile, what tries examples tries more of them."""
+    if not profiles.THOROUGH:
+        return LIMIT
+    module: dict[str, Any] = dict(vars(getattr(item, "module", None) or object))
+    tries_more = any(getattr(value, "__module__", None) == profiles.__name__ for value in module.values())
+    tries_more = tries_more or "THOROUGH" in module or hasattr(getattr(item, "obj", None), "hypothesis")
+    return LIMIT * profiles.QUICK_SHARE if tries_more else LIMIT
+
+
 class Costs:
     """The plugin: measures each test, fails one that is too dear for a quick run, and sums up by file."""
 
@@ -111,13 +123,14 @@ class Costs:
         report = yield
         if call.when == "teardown":
             report.user_properties.append((_PROPERTY, cpu_seconds() - self._of_whole))
-        is_dear = self._is_quick and call.when == "call" and self._of_test > LIMIT
+        limit = _limit(item)
+        is_dear = self._is_quick and call.when == "call" and self._of_test > limit
         if is_dear and report.outcome == "passed" and item.get_closest_marker(MARKER) is None:
             seconds = self._of_test / slowness()
-            if seconds > LIMIT:
+            if seconds > limit:
                 report.outcome = "failed"
                 report.longrepr = (
-                    f"{item.nodeid} needs {seconds:.1f} s of the processor; a test of the quick run may need {LIMIT}:"
+                    f"{item.nodeid} needs {seconds:.1f} s of the processor; a test of the quick run may need {limit}:"
                     " make it cheaper, or add it to tests/thorough.txt and keep a small one of its kind"
                 )
         return report
@@ -125,7 +138,8 @@ class Costs:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Sum up by file, in the process that reports."""
         if report.when == "teardown":
-            self._files[report.nodeid.partition("::")[0]] += dict(report.user_properties).get(_PROPERTY, 0.0)
+            seconds: Any = dict(report.user_properties).get(_PROPERTY, 0.0)
+            self._files[report.nodeid.partition("::")[0]] += seconds
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Leave the sums for `support.steps`."""

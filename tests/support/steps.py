@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import resource
+import subprocess
 import sys
 import time
 from collections import Counter
@@ -26,7 +27,7 @@ def run(name: str, command: Sequence[str]) -> int:
     if folder is None:
         os.execvp(command[0], list(command))
     start = time.time()
-    code = os.spawnvp(os.P_WAIT, command[0], list(command))
+    code = subprocess.call(command)
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     measured = {
         "name": name,
