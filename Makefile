@@ -27,7 +27,7 @@ EXAMPLE := examples/chat/page
 SOURCES := $(shell find src/turnlog -name '*.py')
 WEB_SOURCES := $(shell find web -type f -not -path '*/node_modules/*' -not -path 'web/dist/*' 2>/dev/null)
 
-.PHONY: help serve setup test test-all test-rest thorough lint types types-of-tests layers webcheck pytest units pages format lock web browser wheel bench rig \
+.PHONY: help serve setup test test-all test-rest thorough lint types layers webcheck pytest units pages format lock web browser wheel bench rig \
 	clean prices schema promises states docs man pictures sbom
 
 help: ## Say what can be made
@@ -39,18 +39,20 @@ serve: .build/bytecode $(STATIC) ## Open turnlog in the browser (ARGS="--port 80
 setup: .build/tools .build/bytecode $(STATIC) $(CHECKERS) ## Install and build what the tests need
 
 test: ## Check what changes are likely to break, in minutes: style, types of src, layers, web app, behaviour
-	$(call checked,quick,types webcheck pages $(UNITS))
+	$(call checked,quick,types $(UNITS) pages webcheck)
 
 test-all: ## Check everything, and with the thorough profile of the property tests
-	$(call checked,all,types types-of-tests webcheck pages $(UNITS))
+	$(call checked,all,types $(UNITS) pages webcheck)
 
 test-rest: ## Check what `make test-all` has and `make test` has not
-	$(call checked,rest,types-of-tests pages thorough)
+	$(call checked,rest,types thorough pages)
 
 # Which tests: all of them where nothing else is said, as for `make units`.
 TESTS ?= all
 quick_ONLY := and not thorough
 rest_ONLY := and thorough
+quick_TYPES := src
+rest_TYPES := tests website
 # `make test-all` tries more examples of each property, and so does what continuous integration runs.
 PROFILE = $(if $(filter quick,$(1)),,TURNLOG_TESTS=thorough)
 
@@ -71,11 +73,8 @@ REPORT = $(PYTHON) tests/support/steps.py report
 lint: .build/tools ## Check style and formatting
 	$(STEP) sh -c "$(BIN)/ruff check && $(BIN)/ruff format --check"
 
-types: .build/tools ## Check the types of src
-	$(STEP) $(BIN)/pyright --project pyproject.toml src
-
-types-of-tests: .build/tools ## Check the types of everything else
-	$(STEP) $(BIN)/pyright --project pyproject.toml tests website
+types: .build/tools ## Check types
+	$(STEP) $(BIN)/pyright --project pyproject.toml $($(TESTS)_TYPES)
 
 layers: .build/tools ## Check that dependencies run one way
 	$(STEP) $(BIN)/lint-imports
@@ -89,10 +88,11 @@ pytest: ## Run the tests, also those with a browser (ARGS="-k usage")
 # Tests wait for other processes a third of their time.
 JOBS := $(shell echo $$(($$(nproc) + 1)))
 
-# Folders of tests that share a process, those that take long first, so that the last ones to end are short. To import
-# and collect all tests takes half a minute and a gigabyte, and processes that take turns at all files would each do it.
-# Those with PostgreSQL share a server, and those of recorded sessions what is read of these. `rest` has what no other names.
-SETS := hub agents rest store cli server logs chat recorded
+# Folders of tests that share a process. To import and collect all tests takes half a minute and a gigabyte, and
+# processes that take turns at all files would each do it. Those with PostgreSQL share a server, and those of recorded
+# sessions what is read of these. Beside the types, which need most memory, run those that need little; then those that
+# take long. `rest` has what no other names.
+SETS := agents store hub rest cli server logs recorded chat
 hub_TESTS := tests/hub tests/store/postgres
 agents_TESTS := tests/agents
 store_TESTS := tests/store --ignore=tests/store/postgres
