@@ -43,7 +43,6 @@ def test_listed():
 @pytest.fixture
 def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
     """Three tests, of which one is too dear."""
-    monkeypatch.setattr(costs, "LIMIT", 0.05)
     monkeypatch.setattr(costs, "slowness", lambda: 1.0)
     pytester.makepyfile(test_busy=BUSY)
     return pytester
@@ -51,7 +50,7 @@ def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Py
 
 def outcomes(run: pytest.Pytester, *, is_quick: bool) -> pytest.RunResult:
     plugins = ["-p", "no:randomly", "-p", "no:langsmith_plugin", "-p", "no:cacheprovider", "-W", "ignore"]
-    return run.runpytest_inprocess(*plugins, plugins=[costs.Costs(is_quick=is_quick)])
+    return run.runpytest_inprocess(*plugins, plugins=[costs.Costs(is_quick=is_quick, limit=0.05)])
 
 
 def test_a_dear_test_that_is_not_listed_fails_the_quick_run(run: pytest.Pytester) -> None:

@@ -68,21 +68,21 @@ def _loop() -> float:
     return time.process_time() - start
 
 
-def _limit(item: pytest.Item) -> float:
-    """The CPU seconds that a test may need. With the thorough profile, what tries examples tries more of them."""
+def _tries_more(item: pytest.Item) -> bool:
+    """Whether a test tries more examples than in a quick run."""
     if not profiles.THOROUGH:
-        return LIMIT
+        return False
     module: dict[str, Any] = dict(vars(getattr(item, "module", None) or object))
-    tries_more = any(getattr(value, "__module__", None) == profiles.__name__ for value in module.values())
-    tries_more = tries_more or "THOROUGH" in module or hasattr(getattr(item, "obj", None), "hypothesis")
-    return LIMIT * profiles.QUICK_SHARE if tries_more else LIMIT
+    knows_profile = any(getattr(value, "__module__", None) == profiles.__name__ for value in module.values())
+    return knows_profile or "THOROUGH" in module or hasattr(getattr(item, "obj", None), "hypothesis")
 
 
 class Costs:
     """The plugin: measures each test, fails one that is too dear for a quick run, and sums up by file."""
 
-    def __init__(self, *, is_quick: bool) -> None:
+    def __init__(self, *, is_quick: bool, limit: float = LIMIT) -> None:
         self._is_quick = is_quick
+        self._limit = limit
         self._of_test = 0.0
         self._of_whole = 0.0
         self._files: Counter[str] = Counter()
@@ -123,7 +123,7 @@ class Costs:
         report = yield
         if call.when == "teardown":
             report.user_properties.append((_PROPERTY, cpu_seconds() - self._of_whole))
-        limit = _limit(item)
+        limit = self._limit * (profiles.QUICK_SHARE if _tries_more(item) else 1)
         is_dear = self._is_quick and call.when == "call" and self._of_test > limit
         if is_dear and report.outcome == "passed" and item.get_closest_marker(MARKER) is None:
             seconds = self._of_test / slowness()
