@@ -26,7 +26,11 @@ LIMIT: Final = 1.5
 
 MARKER: Final = "thorough"
 
+SERVERS: Final = "(servers that many files use)"
+
 _PROPERTY: Final = "cpu"
+
+_AT_END: Final = "cpu at the end"
 
 _LOOP_SECONDS: Final = 0.004
 """CPU seconds of `_loop` on a quiet machine."""
@@ -85,6 +89,7 @@ class Costs:
         self._limit = limit
         self._of_test = 0.0
         self._of_whole = 0.0
+        self._of_end = 0.0
         self._files: Counter[str] = Counter()
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -115,6 +120,15 @@ class Costs:
         finally:
             self._of_test = of_setup + self._spent() - start
 
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_teardown(self, nextitem: pytest.Item | None) -> Generator[None, Any, Any]:
+        """Keep apart what ends with the last test: servers, whose time is known only then."""
+        start = cpu_seconds()
+        try:
+            return (yield)
+        finally:
+            self._of_end = 0.0 if nextitem is not None else cpu_seconds() - start
+
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]
@@ -122,7 +136,8 @@ class Costs:
         """Fail what passed, but takes too long for a quick run; tell the process that reports what a test cost."""
         report = yield
         if call.when == "teardown":
-            report.user_properties.append((_PROPERTY, cpu_seconds() - self._of_whole))
+            spent = cpu_seconds() - self._of_whole
+            report.user_properties += [(_PROPERTY, spent - self._of_end), (_AT_END, self._of_end)]
         limit = self._limit * (profiles.QUICK_SHARE if _tries_more(item) else 1)
         is_dear = self._is_quick and call.when == "call" and self._of_test > limit
         if is_dear and report.outcome == "passed" and item.get_closest_marker(MARKER) is None:
@@ -138,8 +153,9 @@ class Costs:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Sum up by file, in the process that reports."""
         if report.when == "teardown":
-            seconds: Any = dict(report.user_properties).get(_PROPERTY, 0.0)
-            self._files[report.nodeid.partition("::")[0]] += seconds
+            seconds: dict[str, Any] = dict(report.user_properties)
+            self._files[report.nodeid.partition("::")[0]] += seconds.get(_PROPERTY, 0.0)
+            self._files[SERVERS] += seconds.get(_AT_END, 0.0)
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Leave the sums for `support.steps`."""
