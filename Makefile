@@ -27,64 +27,103 @@ EXAMPLE := examples/chat/page
 SOURCES := $(shell find src/turnlog -name '*.py')
 WEB_SOURCES := $(shell find web -type f -not -path '*/node_modules/*' -not -path 'web/dist/*' 2>/dev/null)
 
-.PHONY: help serve setup test lint types layers webcheck pytest units pages format lock web browser wheel bench rig \
+.PHONY: help serve setup test test-all test-rest thorough lint types layers webcheck pytest units pages format lock web browser wheel bench rig \
 	clean prices schema promises states docs man pictures sbom
 
 help: ## Say what can be made
-	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 18
+	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 18
 
 serve: .build/bytecode $(STATIC) ## Open turnlog in the browser (ARGS="--port 8000")
 	$(BIN)/turnlog serve $(ARGS)
 
 setup: .build/tools .build/bytecode $(STATIC) $(CHECKERS) ## Install and build what the tests need
 
-test: lint layers ## Check everything: style, types, layers, web app, behaviour
-	@# Tests wait for processes, disks and browsers for half of their time: all of it goes on at once, and each target
-	@# shows what it printed when it has ended.
-	$(MAKE) --no-print-directory --keep-going -j$(JOBS) --output-sync=target pages types webcheck $(UNITS)
+test: ## Check what changes are likely to break, in minutes: style, types of src, layers, web app, behaviour
+	$(call checked,quick,types $(UNITS) pages webcheck)
+
+test-all: ## Check everything, and with the thorough profile of the property tests
+	$(call checked,all,types $(UNITS) pages webcheck)
+
+test-rest: ## Check what `make test-all` has and `make test` has not
+	$(call checked,rest,types thorough pages)
+
+# Which tests: all of them where nothing else is said, as for `make units`.
+TESTS ?= all
+quick_ONLY := and not thorough
+rest_ONLY := and thorough
+quick_TYPES := src
+rest_TYPES := tests website
+# `make test-all` tries more examples of each property, and so does what continuous integration runs.
+PROFILE = $(if $(filter quick,$(1)),,TURNLOG_TESTS=thorough)
+
+# All steps at once, as many as the processor can take, and what each took at the end. Style and layers come first: they
+# take seconds. Each step shows what it printed when it has ended.
+define checked
+	@rm -rf .build/costs; mkdir -p .build/costs
+	@export TESTS=$(1) TURNLOG_COSTS=$(CURDIR)/.build/costs $(PROFILE); failed=0; \
+	$(if $(filter rest,$(1)),,$(MAKE) --no-print-directory lint layers &&) \
+	$(MAKE) --no-print-directory --keep-going -j$(JOBS) --output-sync=target $(2) || failed=1; \
+	$(REPORT); exit $$failed
+endef
+
+# Measures a step where one of the targets above runs it.
+STEP = $(PYTHON) tests/support/steps.py run $@
+REPORT = $(PYTHON) tests/support/steps.py report
 
 lint: .build/tools ## Check style and formatting
-	$(BIN)/ruff check
-	$(BIN)/ruff format --check
+	$(STEP) sh -c "$(BIN)/ruff check && $(BIN)/ruff format --check"
 
 types: .build/tools ## Check types
-	$(BIN)/pyright --project pyproject.toml
+	$(STEP) $(BIN)/pyright --project pyproject.toml $($(TESTS)_TYPES)
 
 layers: .build/tools ## Check that dependencies run one way
-	$(BIN)/lint-imports
+	$(STEP) $(BIN)/lint-imports
 
 webcheck: $(PACKAGES) ## Check the web app: types, style, tests
-	$(if $(WEB),cd web && npm run check,@echo "There is no web app to check yet.")
+	$(if $(WEB),$(STEP) npm --prefix web run check,@echo "There is no web app to check yet.")
 
 pytest: ## Run the tests, also those with a browser (ARGS="-k usage")
 	$(MAKE) --no-print-directory --keep-going -j$(JOBS) --output-sync=target pages $(UNITS)
 
-# What is checked at once. Tests wait for other processes half of their time: with as many as there are cores, these rest
-# for a third of it.
-JOBS := $(shell echo $$(($$(nproc) + 3)))
+# Tests wait for other processes a third of their time.
+JOBS := $(shell echo $$(($$(nproc) + 1)))
 
-# Folders of tests that share a process, those that take long first. To import and collect all tests takes half a minute,
-# and processes that take turns at all files would each do it. The first set has what no other names.
-SETS := rest store serving agents logs
-store_TESTS := tests/store
+# Folders of tests that share a process. To import and collect all tests takes half a minute and a gigabyte, and
+# processes that take turns at all files would each do it. Those with PostgreSQL share a server, and those of recorded
+# sessions what is read of these. Beside the types, which need most memory, run those that need little; then those that
+# take long. `rest` has what no other names.
+SETS := agents store hub rest cli server logs recorded chat
+hub_TESTS := tests/hub tests/store/postgres
 agents_TESTS := tests/agents
-serving_TESTS := tests/cli tests/hub tests/server
-logs_TESTS := tests/sync tests/chat tests/runs tests/tui
+store_TESTS := tests/store --ignore=tests/store/postgres
+cli_TESTS := tests/cli
+server_TESTS := tests/server tests/mcp
+logs_TESTS := tests/sync tests/logs tests/runs tests/commits
+recorded_TESTS := tests/aisdk tests/cassette tests/conformance tests/formats
+chat_TESTS := tests/chat tests/tui tests/exports tests/replay
 rest_TESTS := $(filter-out $(foreach set,$(SETS),$($(set)_TESTS)) tests/e2e tests/data tests/support tests/__pycache__,\
 	$(patsubst %/,%,$(wildcard tests/*/)) $(wildcard tests/test_*.py))
 UNITS := $(if $(ARGS),units,$(SETS:%=units-%))
 
-units-%: .build/tools .build/bytecode $(STATIC) $(CHECKERS) $(EXAMPLE)/dist/index.html
-	$(BIN)/pytest -m "not browser" $($*_TESTS)
+# The files of which `make test` leaves out something. pytest exits with 5 if no test was selected.
+THOROUGH = $(shell sed -n 's|^\([^\#:]*\)::.*|tests/\1|p' tests/thorough.txt | grep -v '^tests/e2e/' | sort -u)
+SELECT = $(BIN)/pytest -m "not browser $($(TESTS)_ONLY)"
 
-# pytest exits with 5 if none was selected.
-units: .build/tools .build/bytecode $(STATIC) $(CHECKERS) $(EXAMPLE)/dist/index.html ## Run some of the tests without a browser (ARGS="tests/model")
-	$(BIN)/pytest -n 2 -m "not browser" $(ARGS) || [ $$? -eq 5 ]
+BUILT := .build/tools .build/bytecode $(STATIC) $(CHECKERS) $(EXAMPLE)/dist/index.html
+units-%: $(BUILT)
+	$(STEP) $(SELECT) $($*_TESTS)
+
+units: $(BUILT) ## Run some of the tests without a browser (ARGS="tests/model")
+	$(SELECT) -n 2 $(ARGS) || [ $$? -eq 5 ]
+
+thorough: $(BUILT) ## Run the tests without a browser that `make test` leaves out
+	$(STEP) $(SELECT) -n 2 $(THOROUGH)
 
 # A browser keeps an event loop running: its tests have processes of their own, and a file of them one server. Their files
 # are named: collecting the others would take each process half a minute.
 pages: .build/tools .build/bytecode $(STATIC) $(EXAMPLE)/dist/index.html browser ## Run the tests with a browser (ARGS="-k search")
-	$(BIN)/pytest -n 2 --loadscope-reorder -m browser $(or $(ARGS),tests/e2e tests/hub/test_pages.py) || [ $$? -eq 5 ]
+	$(STEP) $(BIN)/pytest -n 2 --loadscope-reorder -m "browser $($(TESTS)_ONLY)" \
+		$(or $(ARGS),tests/e2e tests/hub/test_pages.py) || [ $$? -eq 5 ]
 
 format: .build/tools ## Format the code and repair what can be repaired
 	$(BIN)/ruff check --fix

@@ -5,13 +5,14 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from support import installed_agents, new_stores
+from support import costs, installed_agents, new_stores, thorough
 from support.environment import hide_places
 from support.profiles import load_profile
 from turnlog import paths
@@ -19,6 +20,8 @@ from turnlog.server.sample import ensure_sample
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
+
+    from support.postgres_stores import PostgresDatabases
 
 load_profile()
 
@@ -42,6 +45,13 @@ def pytest_configure(config: pytest.Config) -> None:
     folder.chmod(0o711)
     config.stash[_TEMPORARY] = folder
     os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
+    config.pluginmanager.register(costs.Costs(is_quick=f"not {costs.MARKER}" in config.option.markexpr))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark what a quick run leaves out."""
+    thorough.mark(config, items)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -145,3 +155,14 @@ def sample(home: Path, made_sample: Path) -> Path:
 def stores_from_scripts(monkeypatch: pytest.MonkeyPatch) -> None:
     """The scripts of the schema make new stores, for tests of just that."""
     new_stores.make_from_scripts(monkeypatch)
+
+
+@pytest.fixture(scope="session")
+def databases() -> Iterator["PostgresDatabases"]:
+    """Databases on PostgreSQL 18: one server for all tests of a process."""
+    # Imported here: only the tests with PostgreSQL pay for it.
+    from support.postgres_servers import binaries_of_the_wheel, postgres_server
+    from support.postgres_stores import PostgresDatabases
+
+    with postgres_server(binaries_of_the_wheel()) as server, closing(PostgresDatabases(server)) as databases:
+        yield databases

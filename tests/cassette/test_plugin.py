@@ -29,8 +29,10 @@ def ask(player, *texts):
 
 
 @pytest.fixture
-def run(pytester: pytest.Pytester) -> pytest.Pytester:
+def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
     """A folder with a cassette and a client."""
+    # Each run imports it again, which takes a second.
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:langsmith_plugin")
     pytester.path.joinpath("cassettes").mkdir()
     pytester.path.joinpath("cassettes/bug.json").write_bytes(to_json(recorded().cassette))
     pytester.makeconftest(ASK)

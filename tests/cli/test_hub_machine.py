@@ -14,7 +14,6 @@ import pytest
 
 from support.cli_runner import call
 from support.hub_double import HubProcess, hub_process
-from support.postgres_servers import binaries_of_the_wheel, postgres_server
 from support.postgres_stores import PostgresDatabases
 from support.toy_agent import ToyAgent
 from support.toy_store import ToyStore
@@ -40,12 +39,6 @@ def claude_line(number: int, text: str) -> str:
         "message": {"role": "user", "content": text},
     }
     return json.dumps(record) + "\n"
-
-
-@pytest.fixture(scope="module")
-def databases() -> Iterator[PostgresDatabases]:
-    with postgres_server(binaries_of_the_wheel()) as server:
-        yield PostgresDatabases(server)
 
 
 @pytest.fixture(scope="module")

@@ -18,9 +18,10 @@ import pytest
 from atif import Trajectory as Judge
 
 from support.provider_messages import PNG, assistant, call, developer, image, result, thinking, user
-from turnlog.errors import ConversionError, FormatError, SourceError
+from support.recorded_sessions import recorded_history
+from turnlog.errors import ConversionError
 from turnlog.formats.atif import AtifConversation, AtifDocument, to_atif
-from turnlog.logs import SessionHistory, read_session
+from turnlog.logs import SessionHistory
 from turnlog.model import (
     CompactionEvent,
     Cost,
@@ -101,13 +102,9 @@ def active(session: SessionHistory) -> list[str]:
 
 @cache
 def recorded() -> dict[str, SessionHistory]:
-    found: dict[str, SessionHistory] = {}
-    for path in sorted(path for kind in ("scenarios", "versions") for path in DATA.glob(f"*/{kind}/**/*.jsonl")):
-        try:
-            found[str(path.relative_to(DATA))] = read_session(path)
-        except (FormatError, SourceError):
-            continue
-    return found
+    paths = sorted(path for kind in ("scenarios", "versions") for path in DATA.glob(f"*/{kind}/**/*.jsonl"))
+    read = {str(path.relative_to(DATA)): recorded_history(path) for path in paths}
+    return {name: session for name, session in read.items() if session is not None}
 
 
 def test_every_recorded_session_is_a_trajectory() -> None:

@@ -11,11 +11,12 @@ from pathlib import Path
 
 from markdown_it import MarkdownIt
 
-from turnlog.errors import FormatError, SourceError
+from support.profiles import some_of
+from support.recorded_sessions import recorded_history
 from turnlog.formats.escaping import visible
 from turnlog.formats.html import HtmlConversation, to_html
 from turnlog.formats.markdown import to_markdown
-from turnlog.logs import SessionHistory, read_session
+from turnlog.logs import SessionHistory
 from turnlog.model import HistoryEvent, MessageEvent, ReasoningPart, TextPart, ToolCallPart, ToolResult, ToolResultEvent
 
 DATA = Path(__file__).parents[1] / "data"
@@ -31,13 +32,8 @@ ACTING = {"html_block", "html_inline", "image", "link_open", "blockquote_open", 
 @cache
 def sessions() -> dict[str, SessionHistory]:
     """The recorded sessions; files beside sessions are none."""
-    found: dict[str, SessionHistory] = {}
-    for path in LOGS:
-        try:
-            found[str(path.relative_to(DATA))] = read_session(path)
-        except (FormatError, SourceError):
-            continue
-    return found
+    read = {str(path.relative_to(DATA)): recorded_history(path) for path in LOGS}
+    return {name: session for name, session in read.items() if session is not None}
 
 
 def texts(events: Sequence[HistoryEvent]) -> list[str]:
@@ -64,7 +60,7 @@ def test_there_are_sessions_of_every_agent() -> None:
 
 
 def test_markdown_has_all_of_it_in_fences_and_nothing_acts() -> None:
-    for name, session in sessions().items():
+    for name, session in some_of([*sessions().items()], 20):
         made = "".join(to_markdown(session.session, session.events))
         tokens = MarkdownIt("commonmark", {"html": True}).enable("table").parse(made)
         assert not {each.type for token in tokens for each in (token, *(token.children or ()))} & ACTING, name
@@ -73,7 +69,7 @@ def test_markdown_has_all_of_it_in_fences_and_nothing_acts() -> None:
 
 
 def test_html_has_every_output() -> None:
-    for name, session in sessions().items():
+    for name, session in some_of([*sessions().items()], 20):
         page = b"".join(to_html([HtmlConversation(session.session, session.events)])).decode()
         windows = [piece for data in re.findall(r'class="window">(.*?)</script>', page) for piece in json.loads(data)]
         shown = "".join([page, *windows])

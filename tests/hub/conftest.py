@@ -6,16 +6,8 @@ from pathlib import Path
 import pytest
 
 from support.hubs import Hub, hub
-from support.postgres_servers import binaries_of_the_wheel, postgres_server
 from support.postgres_stores import PostgresDatabases
 from turnlog.store.postgres.store import PostgresStore
-
-
-@pytest.fixture(scope="session")
-def databases() -> Iterator[PostgresDatabases]:
-    """Databases on PostgreSQL 18."""
-    with postgres_server(binaries_of_the_wheel()) as server:
-        yield PostgresDatabases(server)
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import closing
 from pathlib import Path
 
 import httpx2
@@ -13,7 +14,11 @@ from support.postgres_stores import PostgresDatabases
 
 
 def test_without_its_database_a_hub_is_not_ready_and_later_it_goes_on(tmp_path: Path) -> None:
-    with postgres_server(binaries_of_the_wheel()) as server, hub(PostgresDatabases(server), tmp_path) as found:
+    with (
+        postgres_server(binaries_of_the_wheel()) as server,
+        closing(PostgresDatabases(server)) as databases,
+        hub(databases, tmp_path) as found,
+    ):
         token = found.browser("Ana", "owner").post("/hub/v1/tokens", json={"name": "t", "scopes": ["read", "push"]})
         headers = {"Authorization": f"Bearer {token.json()['token']}"}
         with listening(found) as address, httpx2.Client(base_url=address, headers=headers, timeout=20) as client:

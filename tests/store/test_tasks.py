@@ -7,18 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from support.postgres_servers import binaries_of_the_wheel, postgres_server
-from support.postgres_stores import PostgresDatabases
 from turnlog.errors import ConflictError, NotFoundError
 from turnlog.model import Ownership
 from turnlog.store import open_store
 from turnlog.store.base import SessionFilter, Store
-
-
-@pytest.fixture(scope="module")
-def databases() -> Iterator[PostgresDatabases]:
-    with postgres_server(binaries_of_the_wheel()) as server:
-        yield PostgresDatabases(server)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
 from support.provider_messages import assistant, call, developer, result, thinking, user
+from support.recorded_sessions import recorded_history
 from turnlog.cassette.recording import Recorded, RecordedSession, record
-from turnlog.errors import ConversionError, FormatError, SourceError
-from turnlog.logs import SessionHistory, read_session
+from turnlog.errors import ConversionError
+from turnlog.logs import SessionHistory
 from turnlog.model import Fate, HistoryEvent, Membership, Message, Session, Usage
 
 DATA = Path(__file__).parents[1] / "data"
@@ -62,11 +64,9 @@ def recorded_logs() -> dict[str, Recorded]:
     found: dict[str, Recorded] = {}
     kinds = ("*/scenarios", "*/streams", "klaude/versions")
     for path in sorted([path for kind in kinds for path in DATA.glob(f"{kind}/**/*.jsonl")]):
-        try:
-            histories = [_history(each) for each in _family(read_session(path))] if path.stat().st_size else []
-            found[str(path.relative_to(DATA))] = record(histories)
-        except (ConversionError, FormatError, SourceError):
-            continue
+        read = recorded_history(path) if path.stat().st_size else None
+        with suppress(ConversionError):
+            found[str(path.relative_to(DATA))] = record([] if read is None else map(_history, _family(read)))
     return found
 
 

@@ -21,7 +21,6 @@ from turnlog.hub.blobs import BlobStore
 from turnlog.hub.callers import Role
 from turnlog.hub.people.registry import People
 from turnlog.hub.settings import HubSettings
-from turnlog.store.postgres import visibility
 from turnlog.store.postgres.database import Database
 
 ADDRESS = "http://127.0.0.1:8765"
@@ -69,14 +68,12 @@ class Hub:
 def hub(
     databases: PostgresDatabases, cache: Path, settings: HubSettings | None = None, blobs: BlobStore | None = None
 ) -> Generator[Hub]:
-    """A hub over a new database."""
-    url = databases.url()
-    database = Database(url)
-    with psycopg.connect(url, autocommit=True) as connection:
-        visibility.protect(connection, database.name)
-    app = create_hub(database, settings or HubSettings(), cache, blobs)
-    with TestClient(app, ADDRESS):
-        yield Hub(app, database, url)
+    """A hub over a database without anybody."""
+    with databases.lent(protected=True) as url:
+        database = Database(url)
+        app = create_hub(database, settings or HubSettings(), cache, blobs)
+        with TestClient(app, ADDRESS):
+            yield Hub(app, database, url)
 
 
 @contextmanager

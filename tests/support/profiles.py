@@ -13,13 +13,13 @@ T = TypeVar("T")
 
 THOROUGH = "CI" in os.environ or os.environ.get("TURNLOG_TESTS") == "thorough"
 
-_QUICK_SHARE = 4
+QUICK_SHARE = 4
 """A quick run tries this fraction of the examples; what it misses, CI finds."""
 
 
 def examples(count: int) -> int:
     """The number of examples for a property that tries `count` of them in a thorough run; at least 5."""
-    return count if THOROUGH else max(5, count // _QUICK_SHARE)
+    return count if THOROUGH else max(5, count // QUICK_SHARE)
 
 
 def some_of(cases: Sequence[T], least: int = 2) -> list[T]:
@@ -27,7 +27,15 @@ def some_of(cases: Sequence[T], least: int = 2) -> list[T]:
 
     Call it inside a test: processes that run tests side by side must collect the same ones.
     """
-    return list(cases) if THOROUGH else random.sample(cases, min(len(cases), max(least, len(cases) // _QUICK_SHARE)))
+    return list(cases) if THOROUGH else random.sample(cases, min(len(cases), max(least, len(cases) // QUICK_SHARE)))
+
+
+def of_view(cases: Sequence[T], view: int, views: int) -> list[T]:
+    """All cases in a thorough run; otherwise those that fall to one of several views of them: each to one, drawn anew.
+
+    Call it first in a test: every test of a run begins with one state of `random`, so each case falls to some view.
+    """
+    return list(cases) if THOROUGH else list(cases[(view + random.randrange(views)) % views :: views])
 
 
 def load_profile() -> None:

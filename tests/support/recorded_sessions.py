@@ -6,11 +6,22 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+from support.costs import for_all
 from turnlog.errors import FormatError, SourceError
 from turnlog.logs import SessionHistory, read_session
 from turnlog.model import Message
 
 DATA = Path(__file__).parents[1] / "data"
+
+
+@cache
+def recorded_history(path: Path) -> SessionHistory | None:
+    """What is read of a recorded log, once for all tests of a process; None for a file that is no session."""
+    with for_all():
+        try:
+            return read_session(path)
+        except (FormatError, SourceError):
+            return None
 
 
 @cache
@@ -21,10 +32,8 @@ def recorded_sessions() -> dict[str, tuple[Message, ...]]:
 
 
 def _sessions_of(path: Path) -> Iterator[tuple[str, tuple[Message, ...]]]:
-    try:
-        pending: list[SessionHistory] = [read_session(path)]
-    except (FormatError, SourceError):
-        return
+    read = recorded_history(path)
+    pending = [] if read is None else [read]
     while pending:
         history = pending.pop()
         pending.extend(history.children)

