@@ -205,8 +205,8 @@ def test_a_project_is_hashed_with_what_only_its_machine_knows(tmp_path: Path) ->
         }
         rows: dict[str, list[Row]] = {"sessions": [tuple(session.values())], "projects": [(7, "/home/ana/otter")]}
         batch = FeedBatch(FeedPosition(), FeedPosition(1), has_more=False, rows=rows)
-        hidden = HashedNames.of_machine("1", "u-1", secret)
-        assert hidden.session("toy:s") == HiddenIds.of_person("1", "u-1").session("toy:s")
+        hidden = HashedNames.of_machine("1", "u-1", "of u-1", secret)
+        assert hidden.session("toy:s") == HiddenIds.of_person("1", "u-1", "of u-1").session("toy:s")
         return hidden.hide(batch, {}).rows["projects"][0][1]
 
     with MachineState(tmp_path / "turnlog.db") as state:
