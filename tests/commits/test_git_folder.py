@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from turnlog.commits.repository import NOT_COMMITTED, Repository
-from turnlog.errors import NotFoundError
+from turnlog.errors import NotFoundError, SourceError
 from turnlog.paths import find_program
 
 _PLAIN = {
@@ -293,3 +293,42 @@ def test_the_temporary_folder_goes_with_the_repository(tmp_path: Path, monkeypat
     assert len(list(temporary.iterdir())) == 1
     del repository
     assert not list(temporary.iterdir())
+
+
+def test_a_branch_that_is_another_name_of_one_is_read(tmp_path: Path) -> None:
+    clone = made_clone(tmp_path / "clone")
+    git(clone, "symbolic-ref", "refs/heads/alias", "refs/heads/main")
+    git(clone, "symbolic-ref", "refs/remotes/origin/HEAD", "refs/heads/alias")
+    git(clone, "symbolic-ref", "refs/heads/circle", "refs/heads/circle")
+    git(clone, "symbolic-ref", "HEAD", "refs/heads/alias")
+    repository = Repository(clone)
+    newest = git(clone, "rev-parse", "main")
+    assert {repository.has(name) for name in ("HEAD", "alias", "origin/HEAD")} == {newest}
+    assert repository.has("circle") is None
+    assert [line.commit for line in repository.blame("a.txt", 1)] == [
+        git(clone, "blame", "-l", "-s", "--root", "-L1,1", "a.txt")[:40]
+    ]
+
+
+@pytest.mark.parametrize("lost", ["main", "main^{tree}"])
+def test_lines_of_a_clone_that_cannot_be_read_are_not_taken_for_uncommitted(tmp_path: Path, lost: str) -> None:
+    clone = made_clone(tmp_path / "clone")
+    name = git(clone, "rev-parse", lost)
+    (clone / ".git" / "objects" / name[:2] / name[2:]).unlink()
+    with pytest.raises(SourceError):
+        Repository(clone).blame("a.txt")
+
+
+@pytest.mark.parametrize("settings", [{"core.autocrlf": "true"}, {}])
+def test_line_ends_of_windows_are_no_part_of_a_line(tmp_path: Path, settings: dict[str, str]) -> None:
+    clone = made_clone(tmp_path / "clone")
+    for setting in settings.items():
+        git(clone, "config", *setting)
+    for name in ("w.txt", "new.txt"):
+        (clone / name).write_bytes(b"one\r\ntwo\r\n")
+    git(clone, "add", "w.txt")
+    git(clone, "commit", "-qm", "Windows")
+    newest = git(clone, "rev-parse", "HEAD")
+    repository = Repository(clone)
+    assert [(line.commit, line.text) for line in repository.blame("w.txt")] == [(newest, "one"), (newest, "two")]
+    assert [line.text for line in repository.blame("new.txt")] == ["one", "two"]

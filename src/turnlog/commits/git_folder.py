@@ -44,6 +44,9 @@ _HASH = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 _REF = re.compile(r"refs/[^\x00-\x20\x7f~^:?*\[\\]+")
 
+_MOST_NAMES: Final = 5
+"""Refs that name one another; git follows no more."""
+
 _HEAD = re.compile(rf"ref: {_REF.pattern}|{_HASH.pattern}")
 
 
@@ -165,12 +168,20 @@ def _refs(common: Path) -> dict[str, str]:
         commit, _, name = line.partition(" ")
         if _HASH.fullmatch(commit) and _REF.fullmatch(name):
             found[name] = commit
+    others: dict[str, str] = {}
     for folder, _, files in os.walk(common / "refs"):
         for file in files:
             path = Path(folder, file)
-            name, commit = path.relative_to(common).as_posix(), (_text(path, _LARGEST_POINTER) or "").strip()
-            if _HASH.fullmatch(commit) and _REF.fullmatch(name):
-                found[name] = commit
+            name, text = path.relative_to(common).as_posix(), (_text(path, _LARGEST_POINTER) or "").strip()
+            if _HASH.fullmatch(text) and _REF.fullmatch(name):
+                found[name] = text
+            elif _HEAD.fullmatch(text) and _REF.fullmatch(name):
+                others[name] = text.removeprefix("ref: ")
+    for name, other in others.items():
+        for _ in range(_MOST_NAMES):
+            other = others.get(other, other)
+        if other in found:
+            found[name] = found[other]
     return found
 
 
