@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
@@ -332,3 +333,35 @@ def test_line_ends_of_windows_are_no_part_of_a_line(tmp_path: Path, settings: di
     repository = Repository(clone)
     assert [(line.commit, line.text) for line in repository.blame("w.txt")] == [(newest, "one"), (newest, "two")]
     assert [line.text for line in repository.blame("new.txt")] == ["one", "two"]
+
+
+@pytest.mark.parametrize("line", ["//host/share/objects", "\\\\host\\share", '"//host/share"', '"\\057/host/share"'])
+def test_objects_on_another_machine_are_not_looked_for(tmp_path: Path, line: str) -> None:
+    """To look at them would sign in there; also where another folder of objects names them."""
+    clone, other = made_clone(tmp_path / "clone"), made_clone(tmp_path / "other")
+    objects = [folder / ".git" / "objects" for folder in (clone, other)]
+    for folder, text in zip(objects, (f"# mine\n{objects[1]}\n{objects[0]}\n", f"{line}\n"), strict=True):
+        (folder / "info").mkdir(exist_ok=True)
+        (folder / "info" / "alternates").write_text(text)
+    with pytest.raises(NotFoundError, match="another machine"):
+        Repository(clone)
+    (objects[1] / "info" / "alternates").write_text(f'"{objects[0]}"\n../../nowhere\n')
+    read_all(clone)
+
+
+def test_folders_of_objects_that_name_one_another_have_an_end(tmp_path: Path) -> None:
+    clone = made_clone(tmp_path / "clone")
+    folders = [clone / ".git" / "objects", *(tmp_path / f"{number}" / "objects" for number in range(1500))]
+    for folder, following in itertools.pairwise(folders):
+        (folder / "info").mkdir(exist_ok=True, parents=True)
+        (folder / "info" / "alternates").write_text(f"{following}\n")
+    with pytest.raises(NotFoundError, match="too many"):
+        Repository(clone)
+
+
+def test_a_pipe_in_place_of_the_names_of_other_objects_is_not_waited_for(tmp_path: Path) -> None:
+    clone = made_clone(tmp_path / "clone")
+    (clone / ".git" / "objects" / "info").mkdir(exist_ok=True)
+    os.mkfifo(clone / ".git" / "objects" / "info" / "alternates")
+    with pytest.raises(NotFoundError, match="no file"):
+        Repository(clone)

@@ -40,6 +40,9 @@ _POINTER = re.compile(r"gitdir: (?P<folder>[^\n]+)\n*")
 _LARGEST_POINTER: Final = 8192
 """Bytes of a file that holds one path or one ref."""
 
+_MOST_OBJECT_FOLDERS: Final = 100
+"""Folders of objects that a clone may have."""
+
 _HASH = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 _REF = re.compile(r"refs/[^\x00-\x20\x7f~^:?*\[\\]+")
@@ -83,6 +86,7 @@ def find_clone(folder: Path) -> Clone:
             common = git if shared is None else Path(os.path.normpath(git / shared.strip("\n")))
             if _is_network(str(common)) or not (common / "objects").is_dir():
                 raise NotFoundError(f"{root} is no git repository that can be read")
+            _check_objects(common / "objects", set())
             return Clone(root, git, common)
     raise NotFoundError(f"{folder} is in no git repository that can be read")
 
@@ -154,6 +158,23 @@ def _git_of(root: Path) -> Path | None:
         return None
     git = Path(os.path.normpath(root / found["folder"]))
     return git if (git / "HEAD").exists() else None
+
+
+def _check_objects(objects: Path, seen: set[Path]) -> None:
+    """Raise NotFoundError for a folder of objects that names others on another machine, or that git would wait for."""
+    seen.add(objects)
+    place = objects / "info" / "alternates"
+    if os.access(place, os.R_OK) and not is_plain_file(place):
+        raise NotFoundError(f"{place} is no file")
+    if len(seen) > _MOST_OBJECT_FOLDERS:
+        raise NotFoundError(f"{place} names too many places of objects")
+    for line in (_text(place) or "").split("\n"):
+        name = line.removeprefix('"')
+        if _is_network(name) or (name != line and "\\" in name):
+            raise NotFoundError(f"{place} names objects on another machine")
+        other = Path(os.path.normpath(objects / name.removesuffix('"')))
+        if line and not line.startswith("#") and other not in seen:
+            _check_objects(other, seen)
 
 
 def _is_network(path: str) -> bool:
