@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from turnlog.commits.repository import NOT_COMMITTED, Repository
-from turnlog.errors import NotFoundError
+from turnlog.errors import NotFoundError, SourceError
 from turnlog.paths import find_program
 
 _PLAIN = {
@@ -293,3 +294,74 @@ def test_the_temporary_folder_goes_with_the_repository(tmp_path: Path, monkeypat
     assert len(list(temporary.iterdir())) == 1
     del repository
     assert not list(temporary.iterdir())
+
+
+def test_a_branch_that_is_another_name_of_one_is_read(tmp_path: Path) -> None:
+    clone = made_clone(tmp_path / "clone")
+    git(clone, "symbolic-ref", "refs/heads/alias", "refs/heads/main")
+    git(clone, "symbolic-ref", "refs/remotes/origin/HEAD", "refs/heads/alias")
+    git(clone, "symbolic-ref", "refs/heads/circle", "refs/heads/circle")
+    git(clone, "symbolic-ref", "HEAD", "refs/heads/alias")
+    repository = Repository(clone)
+    newest = git(clone, "rev-parse", "main")
+    assert {repository.has(name) for name in ("HEAD", "alias", "origin/HEAD")} == {newest}
+    assert repository.has("circle") is None
+    assert [line.commit for line in repository.blame("a.txt", 1)] == [
+        git(clone, "blame", "-l", "-s", "--root", "-L1,1", "a.txt")[:40]
+    ]
+
+
+@pytest.mark.parametrize("lost", ["main", "main^{tree}"])
+def test_lines_of_a_clone_that_cannot_be_read_are_not_taken_for_uncommitted(tmp_path: Path, lost: str) -> None:
+    clone = made_clone(tmp_path / "clone")
+    name = git(clone, "rev-parse", lost)
+    (clone / ".git" / "objects" / name[:2] / name[2:]).unlink()
+    with pytest.raises(SourceError):
+        Repository(clone).blame("a.txt")
+
+
+@pytest.mark.parametrize("settings", [{"core.autocrlf": "true"}, {}])
+def test_line_ends_of_windows_are_no_part_of_a_line(tmp_path: Path, settings: dict[str, str]) -> None:
+    clone = made_clone(tmp_path / "clone")
+    for setting in settings.items():
+        git(clone, "config", *setting)
+    for name in ("w.txt", "new.txt"):
+        (clone / name).write_bytes(b"one\r\ntwo\r\n")
+    git(clone, "add", "w.txt")
+    git(clone, "commit", "-qm", "Windows")
+    newest = git(clone, "rev-parse", "HEAD")
+    repository = Repository(clone)
+    assert [(line.commit, line.text) for line in repository.blame("w.txt")] == [(newest, "one"), (newest, "two")]
+    assert [line.text for line in repository.blame("new.txt")] == ["one", "two"]
+
+
+@pytest.mark.parametrize("line", ["//host/share/objects", "\\\\host\\share", '"//host/share"', '"\\057/host/share"'])
+def test_objects_on_another_machine_are_not_looked_for(tmp_path: Path, line: str) -> None:
+    """To look at them would sign in there; also where another folder of objects names them."""
+    clone, other = made_clone(tmp_path / "clone"), made_clone(tmp_path / "other")
+    objects = [folder / ".git" / "objects" for folder in (clone, other)]
+    for folder, text in zip(objects, (f"# mine\n{objects[1]}\n{objects[0]}\n", f"{line}\n"), strict=True):
+        (folder / "info").mkdir(exist_ok=True)
+        (folder / "info" / "alternates").write_text(text)
+    with pytest.raises(NotFoundError, match="another machine"):
+        Repository(clone)
+    (objects[1] / "info" / "alternates").write_text(f'"{objects[0]}"\n../../nowhere\n')
+    read_all(clone)
+
+
+def test_folders_of_objects_that_name_one_another_have_an_end(tmp_path: Path) -> None:
+    clone = made_clone(tmp_path / "clone")
+    folders = [clone / ".git" / "objects", *(tmp_path / f"{number}" / "objects" for number in range(1500))]
+    for folder, following in itertools.pairwise(folders):
+        (folder / "info").mkdir(exist_ok=True, parents=True)
+        (folder / "info" / "alternates").write_text(f"{following}\n")
+    with pytest.raises(NotFoundError, match="too many"):
+        Repository(clone)
+
+
+def test_a_pipe_in_place_of_the_names_of_other_objects_is_not_waited_for(tmp_path: Path) -> None:
+    clone = made_clone(tmp_path / "clone")
+    (clone / ".git" / "objects" / "info").mkdir(exist_ok=True)
+    os.mkfifo(clone / ".git" / "objects" / "info" / "alternates")
+    with pytest.raises(NotFoundError, match="no file"):
+        Repository(clone)

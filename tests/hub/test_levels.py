@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from support.profiles import examples
@@ -115,6 +115,8 @@ def test_a_worktree_has_the_lower_level_of_its_folder_and_its_repository(
         "/c/Work/client",
         "/mnt/c/work/CLIENT",
         "/cygdrive/c/work/client",
+        "C:\\work.\\Client. . ",
+        "C:\\work \\client...\\sub",
     ],
 )
 def test_drives_of_windows_have_many_names(rule: str, folder: str) -> None:
@@ -156,6 +158,7 @@ def test_no_path_is_too_odd(path: str) -> None:
 
 
 @settings(max_examples=examples(100))
+@example(parts=["a", ".."], rules={"/a": "none"})
 @given(
     parts=st.lists(st.sampled_from(["a", "b", "..", ".", "", "link"]), max_size=8),
     rules=st.dictionaries(st.sampled_from(["/a", "/a/b", "/b", "/", "/a/link"]), st.sampled_from(LEVELS), max_size=3),
@@ -205,8 +208,8 @@ def test_a_project_is_hashed_with_what_only_its_machine_knows(tmp_path: Path) ->
         }
         rows: dict[str, list[Row]] = {"sessions": [tuple(session.values())], "projects": [(7, "/home/ana/otter")]}
         batch = FeedBatch(FeedPosition(), FeedPosition(1), has_more=False, rows=rows)
-        hidden = HashedNames.of_machine("1", "u-1", secret)
-        assert hidden.session("toy:s") == HiddenIds.of_person("1", "u-1").session("toy:s")
+        hidden = HashedNames.of_machine("1", "u-1", "of u-1", secret)
+        assert hidden.session("toy:s") == HiddenIds.of_person("1", "u-1", "of u-1").session("toy:s")
         return hidden.hide(batch, {}).rows["projects"][0][1]
 
     with MachineState(tmp_path / "turnlog.db") as state:

@@ -37,6 +37,7 @@ from turnlog.store.feed.reading import Shared, read_batch, shared_messages, snap
 from turnlog.store.feed.values import IDENTITY, KEYS, SHAPE, TABLES, ArchivedBytes, FeedBatch, FeedPosition, Row
 from turnlog.store.postgres.search import SearchReplica
 from turnlog.store.postgres.store import PostgresStore
+from turnlog.store.postgres.visibility import HIDDEN as HIDDEN_TABLES
 
 DATA = Path(__file__).parents[1] / "data"
 
@@ -1099,6 +1100,122 @@ def test_nothing_is_away_while_all_comes_again_in_pieces(
     assert seen[0][0] == [*words.values()]
 
 
+def at_metrics(tmp_path: Path, hub: HubProcess, machine: str, *sessions: str) -> Box:
+    box = Box(tmp_path, hub, machine)
+    box.level("/", "metrics")
+    for session in sessions:
+        log(box, "/home/ana/app", session, "one", "two")
+    box.sync()
+    return box
+
+
+def push_by_older(box: Box) -> None:
+    """Push as a machine whose turnlog knows no secrets of ids."""
+    asked = HubClient.position
+
+    def position(self: HubClient, store: str) -> client.Progress:
+        return asked(self, store)._replace(ids_secret="")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(HubClient, "position", position)
+        box.push()
+
+
+def guessed(session_id: str) -> str:
+    """The id at `metrics` that follows from what every member knows."""
+    return HiddenIds.of_person("1", "ana").session(session_id)
+
+
+def test_ids_at_metrics_cannot_be_guessed_from_what_members_know(
+    tmp_path: Path, hub: HubProcess, hub_store: PostgresStore, place: tuple[HubProcess, str]
+) -> None:
+    """The same on every machine of a person, though."""
+    laptop, desktop = (at_metrics(tmp_path, hub, machine, "s1", "s2") for machine in ("laptop", "desktop"))
+    laptop.push()
+    first = ids(hub_store)
+    desktop.push()
+    assert ids(hub_store) == first
+    assert len(first) == 2
+    said = dump(place[1]).decode()
+    known = HiddenIds.of_person("1", "ana")
+    for text in ("s1", "s2", "s1-0", "msg_s1_1", "s2-0", "msg_s2_1"):
+        assert known.hash(text) not in said
+    secret = hub_store.ids_secret("ana")
+    assert {HiddenIds.of_person("1", "ana", secret).session(f"claude-code:{each}") for each in ("s1", "s2")} == {*first}
+    assert hub_store.ids_secret("ben") != secret
+    assert "id_secrets" in HIDDEN_TABLES
+
+
+def test_ids_that_could_be_guessed_are_taken_back_by_the_next_push(
+    tmp_path: Path, hub: HubProcess, hub_store: PostgresStore, place: tuple[HubProcess, str]
+) -> None:
+    laptop, desktop = (at_metrics(tmp_path, hub, machine, "s1", "s2") for machine in ("laptop", "desktop"))
+    for box in (laptop, desktop):
+        push_by_older(box)
+    assert ids(hub_store) == sorted(map(guessed, ("claude-code:s1", "claude-code:s2")))
+    laptop.push()
+    new = ids(hub_store)
+    assert len(new) == 2
+    assert not {*new} & {*map(guessed, ("claude-code:s1", "claude-code:s2"))}
+    # One that is older still sends the earlier ids: they are left out, and come again when it is upgraded.
+    log(desktop, "/home/ana/app", "s1", "one", "two", "three", "four")
+    desktop.sync()
+    push_by_older(desktop)
+    push_by_older(desktop)
+    assert ids(hub_store) == new
+    desktop.push()
+    assert ids(hub_store) == new
+    assert sorted(session.counts.messages for session in hub_store.sessions().items) == [2, 4]
+    with psycopg.connect(place[1]) as connection:
+        messages = {name for (name,) in connection.execute("SELECT external_id FROM turnlog.messages")}
+    assert len(messages) == 6
+    assert not messages & {HiddenIds.of_person("1", "ana").hash(f"msg_{each}_1") for each in ("s1", "s2")}
+    assert (laptop.push().batches, desktop.push().batches) == (0, 0)
+
+
+@pytest.mark.parametrize("where", ["hub", "machine"])
+@pytest.mark.parametrize("level", ["metrics", "full"])
+def test_what_was_forgotten_under_an_earlier_id_stays_away(
+    tmp_path: Path, hub: HubProcess, hub_store: PostgresStore, where: str, level: str
+) -> None:
+    laptop, desktop = (at_metrics(tmp_path, hub, machine, "s1", "s2") for machine in ("laptop", "desktop"))
+    push_by_older(laptop)
+    if where == "hub":
+        hub_store.forget(guessed("claude-code:s1"))
+    else:
+        with open_store(laptop.store_path) as store:
+            store.forget("claude-code:s1")
+    for box in (laptop, desktop):
+        box.level("/", level)
+        box.push()
+        assert len(ids(hub_store)) == 1
+    assert guessed("claude-code:s1") not in ids(hub_store)
+
+
+def test_what_was_forgotten_under_an_id_of_now_does_not_come_back_from_an_older_machine(
+    tmp_path: Path, hub: HubProcess, hub_store: PostgresStore
+) -> None:
+    laptop, desktop = (at_metrics(tmp_path, hub, machine, "s1", "s2") for machine in ("laptop", "desktop"))
+    laptop.push()
+    with open_store(laptop.store_path) as store:
+        store.forget("claude-code:s1")
+    laptop.push()
+    kept = ids(hub_store)
+    assert len(kept) == 1
+    push_by_older(desktop)
+    assert ids(hub_store) == kept
+
+
+def test_a_raised_level_takes_the_numbers_that_have_an_earlier_id(
+    tmp_path: Path, hub: HubProcess, hub_store: PostgresStore
+) -> None:
+    laptop = at_metrics(tmp_path, hub, "laptop", "s1")
+    push_by_older(laptop)
+    laptop.level("/", "full")
+    laptop.push()
+    assert ids(hub_store) == ["claude-code:s1"]
+
+
 def test_the_files_of_a_session_that_is_forgotten_at_metrics_stay_away_too(
     tmp_path: Path,
     hub: HubProcess,
@@ -1114,7 +1231,7 @@ def test_the_files_of_a_session_that_is_forgotten_at_metrics_stay_away_too(
         log(box, f"/home/ana/{session}", session, word, "two")
         box.sync()
         box.push()
-    hub_store.forget(HiddenIds.of_person("1", "ana").session("claude-code:s1"))
+    hub_store.forget(HiddenIds.of_person("1", "ana", hub_store.ids_secret("ana")).session("claude-code:s1"))
     box.level("/", "full")
     box.push()
     assert ids(hub_store) == ["claude-code:s0", "claude-code:s2"]

@@ -25,7 +25,7 @@ def test_a_machine_joins_and_pushes_as_its_person(databases: PostgresDatabases, 
         assert joined["user"] == found.ids["Ana"]
         assert (joined["user_name"], joined["machine_name"]) == ("Ana", "laptop")
         with HubClient(address, joined["access_token"]) as client:
-            position, generation = client.position("store-1")
+            position, generation, _ = client.position("store-1")
             assert (position.sequence, generation) == (0, 0)
             assert ana.delete(f"/hub/v1/machines/{joined['machine']}").status_code == 204
             with pytest.raises(HubRefusedError, match=f"turnlog hub connect {address}"):

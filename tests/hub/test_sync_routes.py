@@ -59,7 +59,8 @@ def test_a_batch_arrives_and_a_repeated_one_changes_nothing(
         batch = whole(toy)
         first = machine.push(batch)
         assert (first.status_code, first.json()["stored_as"]) == (200, {})
-        assert machine.get("/position?store=s1").json() == {"position": list(batch.until), "generation": 0}
+        progress = {"position": list(batch.until), "generation": 0, "ids_secret": store.ids_secret("ana")}
+        assert machine.get("/position?store=s1").json() == progress
         written = rows(store)
         assert machine.push(batch).json()["position"] == list(batch.until)
         assert rows(store) == written

@@ -257,7 +257,7 @@ def status(as_json: bool, store_path: Path) -> None:
             with open_fresh(store_path) as store:
                 last_change = store.last_change()
             with HubClient(connection.url, connection.token, seconds=0) as client:
-                position, generation = client.position(state.store_id())
+                position, generation, _ = client.position(state.store_id())
                 behind = last_change - (position.sequence if generation == state.generation else 0)
                 outgoing = find_outgoing(store_path, state, client)
                 budgets = client.budgets()

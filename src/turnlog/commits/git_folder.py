@@ -40,9 +40,15 @@ _POINTER = re.compile(r"gitdir: (?P<folder>[^\n]+)\n*")
 _LARGEST_POINTER: Final = 8192
 """Bytes of a file that holds one path or one ref."""
 
+_MOST_OBJECT_FOLDERS: Final = 100
+"""Folders of objects that a clone may have."""
+
 _HASH = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 _REF = re.compile(r"refs/[^\x00-\x20\x7f~^:?*\[\\]+")
+
+_MOST_NAMES: Final = 5
+"""Refs that name one another; git follows no more."""
 
 _HEAD = re.compile(rf"ref: {_REF.pattern}|{_HASH.pattern}")
 
@@ -80,6 +86,7 @@ def find_clone(folder: Path) -> Clone:
             common = git if shared is None else Path(os.path.normpath(git / shared.strip("\n")))
             if _is_network(str(common)) or not (common / "objects").is_dir():
                 raise NotFoundError(f"{root} is no git repository that can be read")
+            _check_objects(common / "objects", set())
             return Clone(root, git, common)
     raise NotFoundError(f"{folder} is in no git repository that can be read")
 
@@ -153,6 +160,23 @@ def _git_of(root: Path) -> Path | None:
     return git if (git / "HEAD").exists() else None
 
 
+def _check_objects(objects: Path, seen: set[Path]) -> None:
+    """Raise NotFoundError for a folder of objects that names others on another machine, or that git would wait for."""
+    seen.add(objects)
+    place = objects / "info" / "alternates"
+    if os.access(place, os.R_OK) and not is_plain_file(place):
+        raise NotFoundError(f"{place} is no file")
+    if len(seen) > _MOST_OBJECT_FOLDERS:
+        raise NotFoundError(f"{place} names too many places of objects")
+    for line in (_text(place) or "").split("\n"):
+        name = line.removeprefix('"')
+        if _is_network(name) or (name != line and "\\" in name):
+            raise NotFoundError(f"{place} names objects on another machine")
+        other = Path(os.path.normpath(objects / name.removesuffix('"')))
+        if line and not line.startswith("#") and other not in seen:
+            _check_objects(other, seen)
+
+
 def _is_network(path: str) -> bool:
     """Whether a path may be on another machine: to look at it would sign in there."""
     return path.startswith(("//", "\\\\"))
@@ -165,12 +189,20 @@ def _refs(common: Path) -> dict[str, str]:
         commit, _, name = line.partition(" ")
         if _HASH.fullmatch(commit) and _REF.fullmatch(name):
             found[name] = commit
+    others: dict[str, str] = {}
     for folder, _, files in os.walk(common / "refs"):
         for file in files:
             path = Path(folder, file)
-            name, commit = path.relative_to(common).as_posix(), (_text(path, _LARGEST_POINTER) or "").strip()
-            if _HASH.fullmatch(commit) and _REF.fullmatch(name):
-                found[name] = commit
+            name, text = path.relative_to(common).as_posix(), (_text(path, _LARGEST_POINTER) or "").strip()
+            if _HASH.fullmatch(text) and _REF.fullmatch(name):
+                found[name] = text
+            elif _HEAD.fullmatch(text) and _REF.fullmatch(name):
+                others[name] = text.removeprefix("ref: ")
+    for name, other in others.items():
+        for _ in range(_MOST_NAMES):
+            other = others.get(other, other)
+        if other in found:
+            found[name] = found[other]
     return found
 
 

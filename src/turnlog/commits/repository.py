@@ -69,6 +69,7 @@ class BlamedLine(NamedTuple):
     path: str
     """The file's path in that commit."""
     text: str
+    """Without its line end."""
 
 
 class Repository:
@@ -190,15 +191,13 @@ class Repository:
 
     def _is_committed(self, path: str) -> bool:
         """Whether the newest commit, or one that is being merged, has a file."""
-        heads = ("HEAD", "MERGE_HEAD")
-        return any(self._has_object(f"{head}:{path}") for head in heads)
+        heads = filter(None, map(self._head, ("HEAD", "MERGE_HEAD")))
+        return any(self._git("ls-tree", "--full-tree", "--name-only", head, "--", path) for head in heads)
 
-    def _has_object(self, name: str) -> bool:
-        try:
-            self._git("cat-file", "-e", name)
-        except SourceError:
-            return False
-        return True
+    def _head(self, name: str) -> str | None:
+        """The hash that a head names; None before the first commit, or where nothing is being merged."""
+        done = self._run("rev-parse", "--verify", "--quiet", name)
+        return None if done.returncode == 1 else _output(done).strip()
 
     def _uncommitted(self, path: str, line: int | None) -> list[BlamedLine]:
         """The lines of a file that is in the working tree only."""
@@ -206,7 +205,9 @@ class Repository:
         if not is_plain_file(file):
             raise NotFoundError(f"there is no file {path} in {self.root}")
         lines = file.read_bytes().decode(errors="replace").removesuffix("\n").split("\n")
-        found = (BlamedLine(number, NOT_COMMITTED, path, text) for number, text in enumerate(lines, 1))
+        found = (
+            BlamedLine(number, NOT_COMMITTED, path, text.removesuffix("\r")) for number, text in enumerate(lines, 1)
+        )
         return [each for each in found if line in (None, each.number)]
 
     def _resolve(self, revision: str) -> str:
@@ -233,11 +234,14 @@ class Repository:
             )
 
     def _git(self, *arguments: str) -> str:
+        return _output(self._run(*arguments))
+
+    def _run(self, *arguments: str) -> subprocess.CompletedProcess[bytes]:
         program = find_program("git")
         if program is None:
             raise NotFoundError("git is not installed")
         try:
-            done = subprocess.run(
+            return subprocess.run(
                 [program, "--no-pager", "--no-replace-objects", "--literal-pathspecs", *arguments],
                 cwd=self._git_folder.path,
                 env=self._git_folder.environment,
@@ -248,10 +252,14 @@ class Repository:
             )
         except subprocess.TimeoutExpired as error:
             raise SourceError(f"git {arguments[0]} took more than {_TIMEOUT_SECONDS:.0f} seconds") from error
-        if done.returncode:
-            reason = done.stderr.decode(errors="replace").strip().splitlines()
-            raise SourceError(f"git {arguments[0]}: {reason[-1] if reason else f'exit code {done.returncode}'}")
-        return done.stdout.decode(errors="replace")
+
+
+def _output(done: subprocess.CompletedProcess[bytes]) -> str:
+    """What git has written. Raises SourceError if it failed."""
+    if done.returncode:
+        reason = done.stderr.decode(errors="replace").strip().splitlines()
+        raise SourceError(f"git {done.args[4]}: {reason[-1] if reason else f'exit code {done.returncode}'}")
+    return done.stdout.decode(errors="replace")
 
 
 def is_hash(text: str) -> bool:
@@ -302,7 +310,7 @@ def _parse_blame(text: str) -> Iterator[BlamedLine]:
     commit, number = "", 0
     for line in text.split("\n"):
         if line.startswith("\t"):
-            yield BlamedLine(number, commit, paths.get(commit, ""), line[1:])
+            yield BlamedLine(number, commit, paths.get(commit, ""), line[1:].removesuffix("\r"))
         elif line.startswith("filename "):
             paths[commit] = line.removeprefix("filename ")
         else:

@@ -86,6 +86,15 @@ class BehindError(ConflictError):
         self.generation = generation
 
 
+class Progress(NamedTuple):
+    """How far a hub has taken a store."""
+
+    position: FeedPosition
+    generation: int
+    ids_secret: str
+    """What ids are hashed with at the level `metrics`; empty of a hub of an earlier version."""
+
+
 class Accepted(NamedTuple):
     """What the hub says of a batch."""
 
@@ -136,6 +145,10 @@ class DeviceCode(TypedDict, total=False):
 class _Progress(TypedDict):
     position: FeedPosition
     generation: int
+
+
+class _Position(_Progress, total=False):
+    ids_secret: str
 
 
 class _Taken(TypedDict):
@@ -249,10 +262,10 @@ class HubClient:
 
     # -- pushing
 
-    def position(self, store: str) -> tuple[FeedPosition, int]:
+    def position(self, store: str) -> Progress:
         """How far a store was taken, and in which generation."""
-        body = self._ask("GET", f"/hub/v1/position?store={quote(store)}").read(_Progress)
-        return body["position"], body["generation"]
+        body = self._ask("GET", f"/hub/v1/position?store={quote(store)}").read(_Position)
+        return Progress(body["position"], body["generation"], body.get("ids_secret", ""))
 
     def push(self, store: str, packed: bytes) -> Accepted:
         """Send what `pack` makes. Raises BehindError if the hub is elsewhere, MoreNeededError if it needs more."""

@@ -92,6 +92,10 @@ class Sieve:
         """The id that a session has on the hub at `metrics`."""
         return self._names.session(session_id)
 
+    def earlier_name(self, session_id: str) -> str:
+        """The id that a session had on the hub at `metrics` before there were secrets of ids."""
+        return self._names.earlier(session_id)
+
     def hidden_id(self, message_id: str) -> str:
         """The id that a message has on the hub at `metrics`."""
         return self._names.hash(message_id)

@@ -35,6 +35,9 @@ _WAY: Final = 2
 """A higher one sends everything again: levels are found in another way."""
 
 _DRIVE: Final = re.compile(r"(?://[?.]/|/)?(?P<drive>[A-Za-z]):(?P<rest>/.*)?", re.DOTALL)
+_ENDING: Final = re.compile(r"(?<=[^/ .])[ .]+(?=/|\Z)")
+"""Windows leaves dots and spaces at the end of a name out."""
+
 _MOUNTED: Final = re.compile(r"/(?:mnt/|cygdrive/)?(?P<drive>[A-Za-z])(?P<rest>/.*)?", re.DOTALL)
 """A drive of Windows, as Linux on it, Cygwin and Git Bash write it."""
 
@@ -149,10 +152,11 @@ def spellings(path: str) -> frozenset[str]:
 def _names(text: str) -> Iterator[str]:
     text = unicodedata.normalize("NFC", text)
     slashes = text.replace("\\", "/")
-    drive = _DRIVE.fullmatch(slashes) or _MOUNTED.fullmatch(slashes)
+    drive = _DRIVE.fullmatch(slashes) or _MOUNTED.fullmatch(posixpath.normpath(re.sub("^/+", "/", slashes)))
     if drive is not None:
         # Names on these disks have no case.
-        yield f"{drive['drive']}:{posixpath.normpath('/' + (drive['rest'] or '')).replace('//', '/')}".casefold()
+        rest = posixpath.normpath("/" + (drive["rest"] or "")).replace("//", "/")
+        yield f"{drive['drive']}:{_ENDING.sub('', rest)}".casefold()
     if drive is None or drive.re is _MOUNTED:
         name = posixpath.normpath(slashes if sys.platform == "win32" else re.sub("^/+", "/", text))
         yield name.casefold() if folds_case() else name

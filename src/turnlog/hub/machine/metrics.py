@@ -68,16 +68,16 @@ _NAMED: Final = frozenset(
 class HashedNames(HiddenIds):
     """Takes everything out of rows that is no number, time, model or tool; names are hashed.
 
-    Ids are the same on every machine of a person, as copies of a session are found by them. Paths are easier to guess,
-    and the hub asks for none: they are hashed with a secret of the machine.
+    Ids are the same on every machine of a person, as copies of a session are found by them: they are hashed with a
+    secret that the hub gives these machines. It asks for no paths: they are hashed with a secret of the machine.
     """
 
     _paths: HiddenIds | None = None
 
     @classmethod
-    def of_machine(cls, team: int | str, user: str, secret: str) -> Self:
-        """For what a machine of a person sends to a team of a hub."""
-        made = cls.of_person(team, user)
+    def of_machine(cls, team: int | str, user: str, ids_secret: str, secret: str) -> Self:
+        """For what a machine with this secret sends to a team of a hub for its person, whose ids have another one."""
+        made = cls.of_person(team, user, ids_secret)
         made._paths = HiddenIds(f"{team}/{user}/{secret}")
         return made
 

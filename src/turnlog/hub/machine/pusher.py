@@ -134,7 +134,7 @@ class StorePusher:
         store = self._state.store_id()
         self._repeated, self._asked = (FeedPosition(), set()), set()
         after = self._begin(store)
-        sieve = self._sieve()
+        sieve = self._sieve(self._state.ids_secret)
         # Another level may have other ids and texts: everything comes again, and what was sent at a higher one goes.
         changed = self._changed_levels() if after == FeedPosition() else {}
         withdrawn = sorted({name for each in changed.values() for name in each.withdrawn})
@@ -205,10 +205,10 @@ class StorePusher:
     def plan(self) -> PushReport:
         """What the next push would send. Nothing is sent; only which messages have no secrets is noted."""
         report = PushReport()
-        sieve = self._sieve()
         self._repeated = FeedPosition(), set()
-        after, generation = self._client.position(self._state.store_id())
-        if generation != self._state.generation or self._is_other():
+        after, generation, secret = self._client.position(self._state.store_id())
+        sieve = self._sieve(secret)
+        if generation != self._state.generation or self._is_other(secret):
             after = FeedPosition()
         while (leaving := self._next(after, sieve)) is not None:
             _add(report, leaving, set())
@@ -218,12 +218,12 @@ class StorePusher:
             after = leaving.batch.until
         return report
 
-    def _sieve(self) -> Sieve:
+    def _sieve(self, ids_secret: str) -> Sieve:
         self._absent = self._state.absent()
         self._state.keep_clean(rules_digest())
         return Sieve(
             current_levels(self._state),
-            HashedNames.of_machine(self._connection.team, self._connection.user, self._state.secret()),
+            HashedNames.of_machine(self._connection.team, self._connection.user, ids_secret, self._state.secret()),
             self._load_blob,
             self._places_of_sources,
             self._state.clean_of,
@@ -314,11 +314,11 @@ class StorePusher:
     def _begin(self, store: str) -> FeedPosition:
         """Where to go on. Begins a new generation if everything is to be sent again."""
         state = self._state
-        position, generation = self._client.position(store)
+        position, generation, secret = self._client.position(store)
         if generation > state.generation:
             # The notes of this machine are older than what it has sent.
             state.generation = generation + 1
-        elif state.rules is not None and (self._is_other() or self._changed_levels()):
+        elif state.rules is not None and (self._is_other(secret) or self._changed_levels()):
             state.generation = max(generation, state.generation) + 1
         elif generation == state.generation:
             with snapshot(self._store_path) as connection:
@@ -326,7 +326,7 @@ class StorePusher:
                     # The store was made anew, or restored. Noted now: a push that is cut off goes on where it was.
                     state.generation = generation + 1
                     self._note_change()
-        state.rules = current_levels(state).digest()
+        state.rules, state.ids_secret = current_levels(state).digest(), secret
         return position if generation == state.generation else FeedPosition()
 
     def _is_known(self, connection: Connection) -> bool:
@@ -341,8 +341,10 @@ class StorePusher:
         if changed_at is not None:
             self._state.last_change = number, changed_at
 
-    def _is_other(self) -> bool:
-        return self._state.rules != current_levels(self._state).digest()
+    def _is_other(self, ids_secret: str) -> bool:
+        """Whether everything was sent by other levels than now, or with ids that have another secret."""
+        state = self._state
+        return (state.rules, state.ids_secret) != (current_levels(state).digest(), ids_secret)
 
     def _changed_levels(self) -> dict[str, _Change]:
         """Those sessions that were sent, may have been, or were held back, by another level than they have now."""
@@ -366,7 +368,7 @@ class StorePusher:
         levels, sent, sending = current_levels(self._state), self._state.sent(), self._state.sending()
         names: set[str] = set()
         for session_id in batch.forgotten:
-            names.add(sieve.hidden_name(session_id))
+            names |= {sieve.hidden_name(session_id), sieve.earlier_name(session_id)}
             names |= {each.name for each in sending.get(session_id, ())}
             known = sent.get(session_id)
             # Of one that another machine may have sent, the id is said only if words of it might leave.

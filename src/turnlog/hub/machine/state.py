@@ -157,6 +157,15 @@ class MachineState:
         return known
 
     @property
+    def ids_secret(self) -> str:
+        """What the hub gives the machines of this person to hash ids with, as it was at the last push."""
+        return self._fact("ids secret") or ""
+
+    @ids_secret.setter
+    def ids_secret(self, secret: str) -> None:
+        self._set("ids secret", secret)
+
+    @property
     def generation(self) -> int:
         """A higher one sends everything again."""
         return self._fact("generation") or 0

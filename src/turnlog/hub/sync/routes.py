@@ -204,7 +204,8 @@ async def _position(request: Request) -> Response:
     position, generation = await run_in_threadpool(
         store.feed_progress, _feed(caller, request.query_params.get("store", ""))
     )
-    return _json({"position": position, "generation": generation})
+    secret = await run_in_threadpool(store.ids_secret, caller.user)
+    return _json({"position": position, "generation": generation, "ids_secret": secret})
 
 
 async def _batch(request: Request) -> Response:

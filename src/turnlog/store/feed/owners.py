@@ -7,7 +7,7 @@ own id behind it, so that nobody is kept out and nobody's session is written ove
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
@@ -187,16 +187,19 @@ class SessionOwners:
         return found
 
     def outgrown(self, batch: FeedBatch) -> list[str]:
-        """Ids at the level `metrics` of sessions that this machine sent so, and that come at a higher level now.
+        """Ids at the level `metrics` of sessions that come under another one now.
 
-        Its store may have another id since then, as with another host name.
+        Those of a higher level were sent so by this machine, whose store may have another id since then, as with
+        another host name. Those at `metrics` had an earlier id, from whichever machine.
         """
         owner = self._owner
         if owner is None or not owner.user or self._hidden is None:
             return []
         names = batch.names.get("sessions", {})
-        sent = {row[0] for row in batch.rows.get("sessions", ()) if batch.levels.get(row[0]) != "metrics"}
-        hidden = sorted(self._hidden.session(self._sent_id(":".join(names[key]))) for key in sent)
+        sent = {row[0]: self._sent_id(":".join(names[row[0]])) for row in batch.rows.get("sessions", ())}
+        at_metrics = {name for key, name in sent.items() if batch.levels.get(key) == "metrics"}
+        higher = {*sent.values()} - at_metrics
+        hidden = sorted({name(each) for each in higher for name in (self._hidden.session, self._hidden.earlier)})
         found: list[str] = []
         for chunk in in_chunks(hidden):
             rows = self._connection.execute(
@@ -205,22 +208,49 @@ class SessionOwners:
                 (chunk, owner.user, self._store, owner.machine),
             )
             found += [session_id for (session_id,) in rows]
-        return found
+        return found + (self._earlier(at_metrics) if at_metrics else [])
+
+    def _earlier(self, session_ids: Collection[str]) -> list[str]:
+        """Ids of the owner's sessions at `metrics` that have one of these ids now."""
+        assert self._owner is not None
+        assert self._hidden is not None
+        rows = self._connection.execute(
+            "SELECT session_id FROM session_owners"
+            " WHERE owner_user = ? AND level = 'metrics' AND session_key IS NOT NULL",
+            (self._owner.user,),
+        )
+        known = {session_id: self._sent_id(session_id) for (session_id,) in rows.fetchall()}
+        return [
+            session_id
+            for session_id, name in known.items()
+            if name not in session_ids and self._hidden.renewed(name) in session_ids
+        ]
 
     def forgotten_ids(self, session_ids: Iterable[str]) -> set[str]:
         """Ids of sessions that are kept out: forgotten here, or by this owner.
 
         Those of `session_ids` are among them that were forgotten under the id of another upload level, unless they are
-        here: one machine may send numbers and another all, and forgetting the one leaves the other.
+        here: one machine may send numbers and another all, and forgetting the one leaves the other. So are earlier ids
+        of sessions that are here under the id of now: a machine with an older turnlog sends them.
         """
         found = {row[0] for row in self._connection.execute("SELECT session_id FROM tombstones")}
         found |= {name.removeprefix(self.own) for name in found if self.own and name.startswith(self.own)}
-        if self._hidden is None or not found:
+        if self._hidden is None:
             return found
-        hidden = self._hidden.session
-        at_metrics = {hidden(self._sent_id(each)) for each in self._own_forgotten()}
-        others = {each for each in session_ids if each in at_metrics or hidden(self._sent_id(each)) in found}
-        return found | (others - self._stored(others))
+        renewed = {each: self._hidden.renewed(self._sent_id(each)) for each in session_ids}
+        here = self._stored(renewed.values())
+        replaced = {each for each, name in renewed.items() if name in here and name != each}
+        if not found:
+            return replaced
+        elsewhere = {name for each in self._own_forgotten() for name in self._other_ids(each)}
+        others = {each for each in renewed if each in elsewhere or not found.isdisjoint(self._other_ids(each))}
+        return found | replaced | (others - self._stored(others))
+
+    def _other_ids(self, session_id: str) -> tuple[str, ...]:
+        """Ids that a session with this id has, or had, at the level `metrics`."""
+        assert self._hidden is not None
+        name = self._sent_id(session_id)
+        return self._hidden.session(name), self._hidden.earlier(name), self._hidden.renewed(name)
 
     def _stored(self, session_ids: Iterable[str]) -> set[str]:
         found: set[str] = set()

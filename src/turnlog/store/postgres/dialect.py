@@ -42,6 +42,7 @@ UNIQUE: Final[dict[str, tuple[str, ...]]] = {
     "frames": ("key",),
     "generations": ("source_key", "generation"),
     "gone": ("seq", "session_key", "is_event", "position", "id"),
+    "id_secrets": ("user_id",),
     "leaf_titles": ("agent", "record_id", "source_key"),
     "links": ("child_id", "parent_id", "kind"),
     "memberships": ("session_key", "position", "message_key"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 import threading
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -272,6 +273,11 @@ class PostgresStore(PostgresConnections, KeptFiles, SqliteStore):
         with self._snapshot() as connection:
             return progress_of(connection, store)
 
+    def ids_secret(self, user: str) -> str:
+        """What the machines of a person hash ids with at the level `metrics`."""
+        with self._transaction() as connection:
+            return _ids_secret(_for_queries(connection), user)
+
     def take(
         self,
         store: str,
@@ -291,10 +297,11 @@ class PostgresStore(PostgresConnections, KeptFiles, SqliteStore):
         batch = shorten_all(batch)
         try:
             with self._transaction() as connection:
+                queries = _for_queries(connection)
                 taken = take(
-                    *(_for_queries(connection), store, batch, connection.copy, owner, check_body),
+                    *(queries, store, batch, connection.copy, owner, check_body),
                     wait_for_writers=connection.wait_for_writers,
-                    hidden=HiddenIds.of_person(connection.team, owner.user) if owner.user else None,
+                    hidden=_hidden_ids(queries, connection.team, owner.user) if owner.user else None,
                 )
                 note(connection, taken)
                 return taken
@@ -414,6 +421,21 @@ class PostgresStore(PostgresConnections, KeptFiles, SqliteStore):
                 "SELECT key, generation FROM sources WHERE path = ?", (path,)
             ).fetchone()
             return b"".join(Archive(connection).iter_bytes(key, generation))
+
+
+def _hidden_ids(connection: Connection, team: int, user: str) -> HiddenIds:
+    return HiddenIds.of_person(team, user, _ids_secret(connection, user))
+
+
+def _ids_secret(connection: Connection, user: str) -> str:
+    """The secret of a person's ids, which is drawn if there is none yet."""
+    query = "SELECT secret FROM id_secrets WHERE user_id = ?"
+    row = connection.execute(query, (user,)).fetchone()
+    if row is None:
+        drawn = secrets.token_hex(32)
+        connection.execute("INSERT OR IGNORE INTO id_secrets (user_id, secret) VALUES (?, ?)", (user, drawn))
+        row = connection.execute(query, (user,)).fetchone()
+    return row[0]
 
 
 check_arguments(PostgresStore)

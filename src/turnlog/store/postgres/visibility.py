@@ -116,7 +116,15 @@ OPEN: Final = frozenset({"counters", "settings", "frames", "models", "price_vers
 only by a key in a message that the viewer sees."""
 
 HIDDEN: Final = frozenset(
-    {"blob_claims", "blob_garbage", "blob_holders", "message_digests", "session_copies", "session_digests"}
+    {
+        "blob_claims",
+        "blob_garbage",
+        "blob_holders",
+        "id_secrets",
+        "message_digests",
+        "session_copies",
+        "session_digests",
+    }
 )
 """Tables that only writers read."""
 
