@@ -68,12 +68,15 @@ def _without_weaker_model(reading: Message, other: Message) -> Message:
     """A reading without its model, and without the mark of where it is from, if the other one knows it better."""
     if reading.model is None or other.model is None or _model_rank(reading) >= _model_rank(other):
         return reading
-    metadata = {
-        name: {key: value for key, value in facts.items() if key != MODEL_FROM} if isinstance(facts, dict) else facts
-        for name, facts in reading.metadata.items()
-    }
+    metadata = {name: _without_mark(facts) for name, facts in reading.metadata.items()}
     kept = {name: facts for name, facts in metadata.items() if facts != {}}
     return msgspec.structs.replace(reading, model=None, metadata=kept)
+
+
+def _without_mark(facts: Any) -> Any:
+    if not isinstance(facts, dict):
+        return facts
+    return {key: value for key, value in cast("dict[str, Any]", facts).items() if key != MODEL_FROM}
 
 
 _RANK_OF_OWN: Final = 2

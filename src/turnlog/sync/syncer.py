@@ -31,6 +31,7 @@ from turnlog.store.sources import (
     is_any_forgotten,
     is_any_known,
     known_paths,
+    known_sessions,
     known_versions,
     load_known,
     mark_vanished,
@@ -272,7 +273,15 @@ class Syncer:
 
     def _sources(self, looked_for: Sequence[Agent], roots: Sequence[Path] | None) -> Iterator[tuple[Agent, Source]]:
         """The sources of these agents, and without `roots` also the spools of hook events next to the store."""
-        yield from find_sources(looked_for, roots)
+        together: dict[str, tuple[Agent, list[Source]]] = {}
+        for agent, source in find_sources(looked_for, roots):
+            if agent.tells_sessions_apart:
+                together.setdefault(agent.name, (agent, []))[1].append(source)
+            else:
+                yield agent, source
+        for agent, found in together.values():
+            known = known_sessions(self._connection, agent.name)
+            yield from ((agent, source) for source in agent.settled(found, known))
         if roots is None:
             yield from find_spools(self._path, self._given)
 
