@@ -17,7 +17,7 @@ from turnlog.model import TextPart
 from turnlog.store import open_store
 from turnlog.store.base import SessionFilter
 from turnlog.sync.rebuild import rebuild
-from turnlog.sync.syncer import sync
+from turnlog.sync.syncer import Syncer, sync
 
 PI = agent("pi")
 TIME = "2026-11-22T20:00:00.000Z"
@@ -201,3 +201,13 @@ def test_a_rebuild_parts_sessions_that_an_older_version_made_one(identity: str, 
         connection.execute("UPDATE sources SET session_id = ?", (f"pi:{identity}",))
     rebuild(tmp_path / "store.db")
     assert topics(tmp_path) == fresh
+
+
+def test_a_new_log_of_another_home_is_told_apart_where_only_it_is_read(tmp_path: Path) -> None:
+    """As when its folder is watched."""
+    write(tmp_path / ".pi", name(SESSION), talk("otter", identity=SESSION))
+    topics(tmp_path)
+    write(tmp_path / "other" / ".pi", name(SESSION, LATER), talk("heron", identity=SESSION, began=LATER))
+    with Syncer(tmp_path / "store.db", agents=[PI]) as syncer:
+        syncer.read((), [(PI, source) for source in PI.discover([tmp_path / "other" / ".pi"])])
+    assert sorted(topics(tmp_path).values()) == [["heron", "heron"], ["otter", "otter"]]
