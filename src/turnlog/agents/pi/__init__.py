@@ -64,6 +64,12 @@ def _command(program: str, *packages: str) -> CommandForm:
     )
 
 
+def _with_session(source: Source, session_id: str | None) -> Source:
+    if source.session_id == session_id:
+        return source
+    return msgspec.structs.replace(source, session_id=session_id)
+
+
 class Pi(Agent):
     """See `turnlog.agents.base.Agent`."""
 
@@ -93,14 +99,19 @@ class Pi(Agent):
     def settled(self, found: Sequence[Source], known: Mapping[str, str | None]) -> Iterable[Source]:
         """See `Agent.settled`."""
         if all(source.path in known for source in found):
-            return [msgspec.structs.replace(source, session_id=known[source.path]) for source in found]
-        from turnlog.agents.pi.sources import log_source, told_apart
+            return [_with_session(source, known[source.path]) for source in found]
+        from turnlog.agents.pi.sources import told_apart
 
-        own = [log_source(self.name, Path(source.root), Path(source.path)) for source in found]
-        return [
-            msgspec.structs.replace(source, session_id=known.get(source.path, source.session_id))
-            for source in told_apart(own, known)
-        ]
+        told = told_apart(map(self._with_own_id, found), known)
+        return [_with_session(source, known.get(source.path, source.session_id)) for source in told]
+
+    def _with_own_id(self, source: Source) -> Source:
+        """A source with the id of its own log, where it may have been told apart from others."""
+        if "@" not in (source.session_id or ""):
+            return source
+        from turnlog.agents.pi.sources import log_source
+
+        return _with_session(source, log_source(self.name, Path(source.root), Path(source.path)).session_id)
 
     def find_sources(self, root: Path) -> Iterator[Source]:
         """Logs of sessions and of subagents below a home.
