@@ -20,7 +20,11 @@ DATA = Path(__file__).parents[1] / "data"
 
 @pytest.mark.parametrize(
     ("name", "case", "model"),
-    [("droid", "droid/0.117.0/tour", "custom:Mock-0"), ("mistral-vibe", "mistral_vibe/2.8.0/resumed", "mock-model")],
+    [
+        ("droid", "droid/0.117.0/tour", "custom:Mock-0"),
+        ("mistral-vibe", "mistral_vibe/2.8.0/resumed", "mock-model"),
+        ("openhands", "openhands/1.16.0/stopped", "openai/mock-model"),
+    ],
 )
 def test_an_answer_has_the_model_of_its_session(name: str, case: str, model: str, tmp_path: Path) -> None:
     """R-C22: also after a rebuild."""

@@ -293,6 +293,22 @@ def test_a_reading_with_a_stop_reason_has_the_final_counts() -> None:
     assert merge_messages(streamed, final).usage == merge_messages(final, streamed).usage == final.usage
 
 
+MODELS = (
+    Message(id="m", role="assistant", model="a", metadata={"x": {"model_from": "session", "fact": 1}}),
+    Message(id="m", role="assistant", model="b", metadata={"x": {"model_from": "TaskMetadataItem"}}),
+    Message(id="m", role="assistant", model="c"),
+)
+
+
+@pytest.mark.parametrize("order", list(permutations(MODELS)), ids=lambda order: "".join(each.model for each in order))
+def test_a_model_that_an_answer_names_itself_holds_against_one_of_other_records(order: tuple[Message, ...]) -> None:
+    """R-C22: and one that another record names against that of the session."""
+    joined = reduce(merge_messages, order)
+    assert (joined.model, joined.metadata) == ("c", {"x": {"fact": 1}})
+    inferred = reduce(merge_messages, [each for each in order if each.model != "c"])
+    assert (inferred.model, inferred.metadata) == ("b", {"x": {"model_from": "TaskMetadataItem", "fact": 1}})
+
+
 def test_readings_with_text_that_json_cannot_hold_are_joined() -> None:
     one = Message(id="m", role="user", model="a\ud800", metadata={"x": "\udfff"})
     two = Message(id="m", role="user", model="b", metadata={"x": "y"})

@@ -58,6 +58,7 @@ BESIDES_THE_PROTOCOL = {
     "chat/stream_stores.py": ["store.write_lock"],  # a database of its own, opened by many processes
     "runs/imports.py": ["store.writing.native"],
     "runs/sessions.py": ["store.writing.batch"],  # a run has ended: its log may now supersede its chat
+    "server/context.py": ["store.disk"],  # why the store cannot be written
     "server/hooks.py": ["store.connection"],  # what SQLite raises while hooks are read in the background
     "server/items.py": ["store.feed.owners"],  # the id by which the agent of a hub's session knows it
     "server/worker.py": ["store.connection"],  # the process that reads logs into the store

@@ -247,6 +247,8 @@ class Agent(ABC):
     """Where its homes are."""
     log_folders: tuple[str, ...] = ()
     """A folder counts as a home if it contains one of these, also as a symbolic link."""
+    tells_sessions_apart: bool = False
+    """Whether the session of a log depends on others, because ids of its sessions are not unique: see `settled`."""
     command: CommandForm | None = None
     """The form of its command line, and how to resume a session; None if `turnlog run` cannot recognise it."""
     where: str | None = None
@@ -279,6 +281,16 @@ class Agent(ABC):
         """Yield all sources below the roots, or below the agent's homes. A missing root has none."""
         for root in self.roots() if roots is None else roots:
             yield from self.find_sources(root)
+
+    def settled(self, found: Sequence[Source], known: Mapping[str, str | None]) -> Iterable[Source]:
+        """Sources with their sessions, where an agent tells them apart: one that was read before keeps its session.
+
+        Args:
+            found: All that were found.
+            known: Path -> session of those that were read before.
+        """
+        del known
+        return found
 
     @abstractmethod
     def find_sources(self, root: Path) -> Iterator[Source]:

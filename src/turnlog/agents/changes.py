@@ -21,7 +21,7 @@ from turnlog.model import (
     SessionTotal,
     ToolResult,
 )
-from turnlog.model.message import UNCALLED_ORIGINS
+from turnlog.model.message import MODEL_FROM, SESSION, UNCALLED_ORIGINS
 from turnlog.model.session import TitleSource
 
 RecordRef: TypeAlias = tuple[int, int, int | str | None]
@@ -134,15 +134,12 @@ id)."""
 ANSWERED_BY = "answered_by"
 """In `SessionChange.metadata`: the model of those answers of the session whose own records name none."""
 
-MODEL_FROM = "model_from"
-"""In `Message.metadata`, under the agent's name: what names the model of an answer that does not name it itself."""
-
 
 def with_model(message: Message, agent: str, model: str) -> Message:
     """An answer with the model of its session (`ANSWERED_BY`), where its own records name none."""
     if message.model is not None or message.origin in UNCALLED_ORIGINS:
         return message
-    facts = {**message.metadata.get(agent, {}), MODEL_FROM: "session"}
+    facts = {**message.metadata.get(agent, {}), MODEL_FROM: SESSION}
     return msgspec.structs.replace(message, model=model, metadata={**message.metadata, agent: facts})
 
 

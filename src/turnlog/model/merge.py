@@ -19,13 +19,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeAlias, TypeGuard, TypeVar
+from typing import Any, Final, NamedTuple, TypeAlias, TypeGuard, TypeVar, cast
 
 import msgspec
 
 from turnlog.model.base import Value, field_default
 from turnlog.model.codec import encode
-from turnlog.model.message import Message
+from turnlog.model.message import MODEL_FROM, SESSION, Message
 from turnlog.model.parts import Part, ReasoningPart, TextPart, ToolCallPart, ToolResult, ToolState, state_after
 from turnlog.model.usage import merge_usage
 
@@ -53,6 +53,7 @@ def merge_messages(one: Message, other: Message) -> Message:
     else:
         final, open_ = (one, other) if final_one else (other, one)
         usage = final.usage or open_.usage
+    one, other = _without_weaker_model(one, other), _without_weaker_model(other, one)
     fields = _join_fields(one, other, skip=frozenset({"parts", "usage", "created_at", "completed_at"}))
     return Message(
         **fields,
@@ -61,6 +62,32 @@ def merge_messages(one: Message, other: Message) -> Message:
         created_at=_least(one.created_at, other.created_at),
         completed_at=_greatest(one.completed_at, other.completed_at),
     )
+
+
+def _without_weaker_model(reading: Message, other: Message) -> Message:
+    """A reading without its model, and without the mark of where it is from, if the other one knows it better."""
+    if reading.model is None or other.model is None or _model_rank(reading) >= _model_rank(other):
+        return reading
+    metadata = {name: _without_mark(facts) for name, facts in reading.metadata.items()}
+    kept = {name: facts for name, facts in metadata.items() if facts != {}}
+    return msgspec.structs.replace(reading, model=None, metadata=kept)
+
+
+def _without_mark(facts: Any) -> Any:
+    if not isinstance(facts, dict):
+        return facts
+    return {key: value for key, value in cast("dict[str, Any]", facts).items() if key != MODEL_FROM}
+
+
+_RANK_OF_OWN: Final = 2
+
+
+def _model_rank(message: Message) -> int:
+    """How well a model is known: from the facts of the session, from another record, or from the answer itself."""
+    for facts in message.metadata.values():
+        if isinstance(facts, dict) and MODEL_FROM in facts:
+            return int(cast("dict[str, Any]", facts)[MODEL_FROM] != SESSION)
+    return _RANK_OF_OWN
 
 
 def _version(message: Message) -> tuple[bool, float]:

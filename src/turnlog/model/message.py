@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import datetime
 from enum import StrEnum
 from itertools import chain, count
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from turnlog.model.base import ProviderData, Value
 from turnlog.model.parts import Part
@@ -43,6 +43,13 @@ class Origin(StrEnum):
 
 UNCALLED_ORIGINS = frozenset({Origin.HARNESS, Origin.NOTIFICATION})
 """Of answers that no model call of their session gave: what the agent wrote itself, and what another session found."""
+
+
+MODEL_FROM: Final = "model_from"
+"""In `Message.metadata`, under the agent's name: what names the model of an answer that does not name it itself."""
+
+SESSION: Final = "session"
+"""Value of `MODEL_FROM` for a model that only the facts of the session name."""
 
 
 class MessageError(Value, frozen=True, kw_only=True):

@@ -75,6 +75,16 @@ def known_versions(connection: sqlite3.Connection) -> dict[str, Version]:
     return {row[0]: row[1:] for row in rows}
 
 
+def known_sessions(connection: sqlite3.Connection, agent: str) -> dict[str, str | None]:
+    """Path -> session of the sources of an agent."""
+    return dict(connection.execute("SELECT path, session_id FROM sources WHERE agent = ?", (agent,)).fetchall())
+
+
+def move_source(connection: sqlite3.Connection, path: str, session_id: str | None) -> None:
+    """Store a source for another session than before. Everything is read again after that."""
+    connection.execute("UPDATE sources SET session_id = ? WHERE path = ?", (session_id, path))
+
+
 def known_roots(connection: sqlite3.Connection, agent: str) -> list[str]:
     """The homes of an agent in which sources were found."""
     return [row[0] for row in connection.execute("SELECT DISTINCT root FROM sources WHERE agent = ?", (agent,))]

@@ -8,13 +8,14 @@ file beside the logs, which may be gone by now).
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
 
 from turnlog.agents import agents as registered_agents
-from turnlog.agents.base import Agent
+from turnlog.agents.base import Agent, Source
 from turnlog.errors import DamagedError
 from turnlog.pricing import price_nanos, price_version
 from turnlog.store.archive import Archive
@@ -22,7 +23,16 @@ from turnlog.store.connection import Connection, connect, write_transaction
 from turnlog.store.external_content import make_whole
 from turnlog.store.search.base import search_path
 from turnlog.store.search.indexer import Indexer
-from turnlog.store.sources import ArchivedSource, archived_sources, look_again, note_unread, save_fold_state
+from turnlog.store.sources import (
+    ArchivedSource,
+    archived_sources,
+    known_roots,
+    known_sessions,
+    look_again,
+    move_source,
+    note_unread,
+    save_fold_state,
+)
 from turnlog.store.sqlite.forget import empty_source
 from turnlog.store.unfinished import end_forgetting
 from turnlog.store.writing.batch import Batch, rebuilding
@@ -65,6 +75,8 @@ def rebuild(
     connection = connect(store_path, checked=False)
     try:
         with write_transaction(connection), rebuilding(connection):
+            for agent in by_name.values():
+                _move_sources(connection, agent)
             sources = archived_sources(connection)
             for done, archived in enumerate(sources, 1):
                 agent = by_name.get(archived.source.agent)
@@ -96,6 +108,28 @@ def _try(connection: Connection, agent: Agent, archived: ArchivedSource, summary
         summary.problems.append(SourceProblem(archived.source.path, reason))
         note_unread(connection, archived.key, reason)
     connection.execute("RELEASE source")
+
+
+def _move_sources(connection: Connection, agent: Agent) -> None:
+    """Give sources whose session an older version found by another rule the one of today, as far as they are there."""
+    if not agent.tells_sessions_apart:
+        return
+    known = known_sessions(connection, agent.name)
+    roots = [Path(root) for root in known_roots(connection, agent.name)]
+    found = [source for source in agent.discover(roots) if source.path in known]
+    holders = Counter(known[source.path] for source in found)
+    kept = {source.path: known[source.path] for source in found if _is_kept(agent, source, known[source.path], holders)}
+    # A log that is gone keeps its session, and no other log gets that one.
+    gone = {session for path, session in known.items() if path not in {source.path for source in found}}
+    for source in agent.settled(found, kept):
+        if source.session_id != known[source.path] and source.session_id not in gone:
+            move_source(connection, source.path, source.session_id)
+
+
+def _is_kept(agent: Agent, source: Source, session: str | None, holders: Counter[str | None]) -> bool:
+    """Whether a log keeps its session: it has that one alone, and it is named after the log's own id."""
+    (alone,) = agent.settled([source], {})
+    return holders[session] == 1 and session is not None and session.startswith(alone.session_id or "")
 
 
 def _fold_again(connection: Connection, agent: Agent, archived: ArchivedSource, summary: RebuildSummary) -> None:

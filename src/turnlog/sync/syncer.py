@@ -31,6 +31,8 @@ from turnlog.store.sources import (
     is_any_forgotten,
     is_any_known,
     known_paths,
+    known_roots,
+    known_sessions,
     known_versions,
     load_known,
     mark_vanished,
@@ -258,6 +260,17 @@ class Syncer:
         with FoldingProcesses(count, tasks) as folding:
             yield ReadAhead(keys, folding)
 
+    def _settled(self, agent: Agent, source: Source) -> Source:
+        """A source that no pass has read, with its session, which a log of another home may have, too."""
+        if not agent.tells_sessions_apart:
+            return source
+        known = known_sessions(self._connection, agent.name)
+        if source.session_id not in known.values():
+            return source
+        roots = [Path(root) for root in known_roots(self._connection, agent.name)]
+        found = {each.path: each for each in (source, *agent.discover(roots))}
+        return next(each for each in agent.settled(list(found.values()), known) if each.path == source.path)
+
     def warm_up(self) -> None:
         """Import the modules that reading needs, so that the first new line does not wait for them."""
         import_module("turnlog.store.search.batch")
@@ -272,7 +285,15 @@ class Syncer:
 
     def _sources(self, looked_for: Sequence[Agent], roots: Sequence[Path] | None) -> Iterator[tuple[Agent, Source]]:
         """The sources of these agents, and without `roots` also the spools of hook events next to the store."""
-        yield from find_sources(looked_for, roots)
+        together: dict[str, tuple[Agent, list[Source]]] = {}
+        for agent, source in find_sources(looked_for, roots):
+            if agent.tells_sessions_apart:
+                together.setdefault(agent.name, (agent, []))[1].append(source)
+            else:
+                yield agent, source
+        for agent, found in together.values():
+            known = known_sessions(self._connection, agent.name)
+            yield from ((agent, source) for source in agent.settled(found, known))
         if roots is None:
             yield from find_spools(self._path, self._given)
 
@@ -309,7 +330,7 @@ class Syncer:
             source.path: source for source in (*known, *find_changed_rows(self._connection, self._agents, paths))
         }
         found = [(by_name[source.agent], source) for source in sources.values() if source.agent in by_name]
-        found += [(agent, source) for agent, source in new if source.path not in sources]
+        found += [(agent, self._settled(agent, source)) for agent, source in new if source.path not in sources]
         result = _reader(self._connection).read(found)
         # Viewers need not wait until the change is searchable.
         if result.saved.sessions:

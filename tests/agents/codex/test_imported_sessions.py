@@ -149,6 +149,7 @@ def test_a_turn_without_an_id_ends_the_copy() -> None:
         (rf"C:\Users\dev\.claude\projects\-x\{ORIGIN}.jsonl", f"claude-code:{ORIGIN}"),
         (f"/home/dev/.cursor/projects/x/agent-transcripts/{ORIGIN}/{ORIGIN}.jsonl", f"cursor:{ORIGIN}"),
         ("/home/dev/elsewhere.jsonl", None),
+        ("/home/dev/projects/shop/.other/session-1.json", None),
     ],
 )
 def test_the_list_of_imports_names_the_session(path: str, parent: str | None) -> None:

@@ -45,6 +45,8 @@ CASES: dict[str, tuple[list[bytes], str | None]] = {
     "turn-context-null": ([settings("fast"), context(service_tier=None), prompt("q"), answer("a"), COUNT], None),
     "record": ([context(), prompt("q"), answer("a"), record("flex")], "flex"),
     "record-over-settings": ([settings("priority"), context(), answer("a"), record("default")], "default"),
+    "settings-while-it-is-under-way": ([context(), prompt("q"), answer("a"), settings("fast"), COUNT], None),
+    "settings-before-its-record": ([settings("fast"), context(), answer("a"), settings(None), record(None)], "fast"),
     "record-without": ([settings("priority"), context(), answer("a"), record(None)], "priority"),
 }
 

@@ -152,3 +152,14 @@ def test_a_time_that_cannot_be_read_is_none(written: str) -> None:
     source = Source(agent="copilot-cli", path=path, root="/x", kind=SourceKind.SIDECAR, session_id=SESSION_ID)
     changes = fold_bytes(AGENT, source, f"cwd: /x\ncreated_at: {written}\n".encode())
     assert changes.sessions[SESSION_ID].first_at is None
+
+
+@pytest.mark.parametrize("models", [(A,), (A, B)])
+def test_the_output_of_answers_without_a_model_is_left_out_of_totals_once(models: tuple[str, ...]) -> None:
+    """R-C22: it is in the total of one of the models, and nothing says of which."""
+    records = [start(0), answer(1), change(2, "auto"), answer(3), shutdown(4, *models)]
+    found = fold(*records)
+    answers = [m.usage.output or 0 for m in found.messages.values() if m.role == "assistant" and m.usage]
+    totals = [total.usage.output or 0 for total in found.sessions[SESSION_ID].totals.values()]
+    assert sum(answers) == 82
+    assert sum(answers) + sum(totals) == 82 * len(models)

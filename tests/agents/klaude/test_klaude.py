@@ -150,6 +150,24 @@ def test_an_answer_in_pieces_is_one_message() -> None:
     assert second.usage is None
 
 
+def test_an_answer_of_1_9_has_the_model_of_its_task() -> None:
+    """R-C22: where its own records name none, and also where its task was killed."""
+    (session,) = logs("1.9.0-run")
+    answers = [m for m in read([session]).messages.values() if m.role == "assistant"]
+    assert [answer.model for answer in answers] == ["claude-sonnet-4-5"] * 3
+    marks = [answer.metadata.get("klaude", {}).get("model_from") for answer in answers]
+    assert marks == [None, "TaskMetadataItem", "TaskMetadataItem"]
+    task = {"usage": {"input_tokens": 1}, "model_name": "b"}
+    found = fold(
+        record("UserMessageItem", content="one"),
+        record("AssistantMessageItem", content="killed", response_id="r1"),
+        record("UserMessageItem", content="two"),
+        record("AssistantMessageItem", content="done", response_id="r2"),
+        record("TaskMetadataItem", main_agent=task),
+    )
+    assert [m.model for m in found.messages.values() if m.role == "assistant"] == [None, "b"]
+
+
 def test_a_session_as_klaude_wrote_it() -> None:
     """R-K2, R-K5: roles, origins, turns and steps."""
     gathered = read([log("2.43.0", SESSION)])

@@ -194,3 +194,26 @@ def test_a_checkpoint_is_the_same_session_and_a_trajectory_none(tmp_path: Path) 
         (session,) = store.sessions().items
         assert store.usage("model").totals.calls == 1
     assert session.id == f"openclaw:{IDENTITY}"
+
+
+SENT = SENDER + "[Sat 2026-04-18 01:16 UTC] "
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        SENDER + "is this yours?",
+        "[2026-04-18 01:16:00] ERROR boom",
+        "[WARN 2026-04-18 10:00:00.123] disk full",
+        "[Sun 2026-04-19 01:16 UTC] was the day",
+        "System: [2026-04-18 01:16] is in my log",
+    ],
+)
+def test_what_somebody_typed_behind_an_envelope_is_theirs(words: str) -> None:
+    """Also where it looks like an addition."""
+    assert [piece.text for piece in split_prompt(SENT + words)] == [SENT, words]
+
+
+@pytest.mark.parametrize("words", ["[2026-04-18 01:16:00] ERROR boom", "[WARN 2026-04-18 10:00:00] disk full"])
+def test_a_line_of_a_log_is_no_envelope(words: str) -> None:
+    assert [piece.is_added for piece in split_prompt(words)] == [False]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,8 @@ from turnlog.agents.pi.sources import external_id, is_unique, named_session
 from turnlog.model import TextPart
 from turnlog.store import open_store
 from turnlog.store.base import SessionFilter
-from turnlog.sync.syncer import sync
+from turnlog.sync.rebuild import rebuild
+from turnlog.sync.syncer import Syncer, sync
 
 PI = agent("pi")
 TIME = "2026-11-22T20:00:00.000Z"
@@ -135,3 +138,76 @@ def test_the_path_of_a_parent_names_it_also_where_it_is_not_there() -> None:
     path = "C:\\home\\sessions\\--x--\\2026-11-22T20-00-00-000Z_local.jsonl"
     assert named_session(path) == "local@2026-11-22T20-00-00-000Z"
     assert external_id(Path("notes.jsonl")) == "notes"
+
+
+@pytest.mark.parametrize("identity", [SESSION, "local", "3f6f0b7c-1d6b-4a4e-8a51-f1c2d3e4f501"])
+@pytest.mark.parametrize("began", [TIME, LATER])
+def test_one_id_of_two_conversations_in_two_homes_is_two_sessions(began: str, identity: str, tmp_path: Path) -> None:
+    """In one pass, and where the second home comes later; also with an earlier log, and after a rebuild."""
+    homes = (".pi", "other/.pi")
+    expected = [["heron", "heron"], ["otter", "otter"]]
+    for place, both in (("once", True), ("apart", False)):
+        folder = tmp_path / place
+        write(folder / ".pi", name(identity, LATER), talk("heron", identity=identity, began=LATER))
+        if not both:
+            topics(folder, *homes)
+        write(folder / "other" / ".pi", name(identity, began), talk("otter", identity=identity, began=began))
+        found = topics(folder, *homes)
+        assert sorted(found.values()) == expected
+        assert calls(folder) == 2
+        rebuild(folder / "store.db")
+        assert topics(folder, *homes) == found
+
+
+@pytest.mark.parametrize("identity", [SESSION, "local"])
+def test_a_copy_in_another_home_is_the_same_session(identity: str, tmp_path: Path) -> None:
+    write(tmp_path / ".pi", name(identity), talk("otter", identity=identity))
+    more = [*talk("otter", identity=identity), user("otter more", 3)]
+    write(tmp_path / "other" / ".pi", name(identity, LATER), more)
+    assert list(topics(tmp_path, ".pi", "other/.pi").values()) == [["otter", "otter", "otter"]]
+    assert calls(tmp_path) == 1
+
+
+@pytest.mark.parametrize("identity", [SESSION, "local"])
+def test_three_conversations_of_one_id_and_time_are_three_sessions(identity: str, tmp_path: Path) -> None:
+    for topic in ("otter", "heron", "badger"):
+        write(tmp_path / ".pi", name(identity), talk(topic, identity=identity), topic)
+    assert sorted(topics(tmp_path).values()) == [[topic] * 2 for topic in ("badger", "heron", "otter")]
+
+
+def test_a_log_that_has_only_a_header_is_told_apart_by_its_time(tmp_path: Path) -> None:
+    """And keeps its session when it grows, and when the other log is gone."""
+    other = write(tmp_path / ".pi", name(SESSION), talk("otter", identity=SESSION))
+    second = talk("heron", identity=SESSION, began=LATER)
+    path = write(tmp_path / ".pi", name(SESSION, LATER), second[:1], "second")
+    topics(tmp_path)
+    path.write_bytes(lines(*second))
+    found = topics(tmp_path)
+    assert sorted(found.values()) == [["heron", "heron"], ["otter", "otter"]]
+    other.unlink()
+    path.write_bytes(lines(*second, user("heron more", 3)))
+    session = f"pi:{SESSION}@2026-11-23T20-00-00-000Z"
+    for _ in range(2):
+        assert topics(tmp_path) == {**found, session: ["heron"] * 3}
+        rebuild(tmp_path / "store.db")
+
+
+@pytest.mark.parametrize("identity", [SESSION, "local"])
+def test_a_rebuild_parts_sessions_that_an_older_version_made_one(identity: str, tmp_path: Path) -> None:
+    for topic, began in (("otter", TIME), ("heron", LATER)):
+        write(tmp_path / ".pi", name(identity, began), talk(topic, identity=identity, began=began))
+    fresh = topics(tmp_path)
+    with closing(sqlite3.connect(tmp_path / "store.db")) as connection, connection:
+        connection.execute("UPDATE sources SET session_id = ?", (f"pi:{identity}",))
+    rebuild(tmp_path / "store.db")
+    assert topics(tmp_path) == fresh
+
+
+def test_a_new_log_of_another_home_is_told_apart_where_only_it_is_read(tmp_path: Path) -> None:
+    """As when its folder is watched."""
+    write(tmp_path / ".pi", name(SESSION), talk("otter", identity=SESSION))
+    topics(tmp_path)
+    write(tmp_path / "other" / ".pi", name(SESSION, LATER), talk("heron", identity=SESSION, began=LATER))
+    with Syncer(tmp_path / "store.db", agents=[PI]) as syncer:
+        syncer.read((), [(PI, source) for source in PI.discover([tmp_path / "other" / ".pi"])])
+    assert sorted(topics(tmp_path).values()) == [["heron", "heron"], ["otter", "otter"]]

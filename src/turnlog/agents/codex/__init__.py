@@ -103,7 +103,7 @@ class Codex(Agent):
     name = NAME
     display_name = "Codex"
     colour = Colour(light="#0f7b6c", dark="#4fc3b0")
-    parser_version = 26
+    parser_version = 27
     homes = _HOMES
     log_folders = FOLDERS
     command = _COMMAND

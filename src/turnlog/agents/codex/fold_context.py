@@ -200,6 +200,7 @@ class CodexContext(LineContext):
         next_place = self.next_place(message_id)
         next_place.step = state.step
         next_place.handed_over = self.is_handed_over
+        next_place.service_tier = state.service_tier
         forgotten = state.remember_message(message_id, next_place)
         if forgotten is not None:
             self.drafts.pop(forgotten, None)

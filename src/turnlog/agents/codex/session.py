@@ -477,7 +477,7 @@ def read_token_count(context: CodexContext, event: CodexEvent) -> None:
         context.close_message()
         context.changes.counts.duplicates += 1
         return
-    _add_usage(context, usage, total, tier=state.service_tier)
+    _add_usage(context, usage, total)
 
 
 def _add_unknown_usage(context: CodexContext) -> None:
@@ -499,17 +499,16 @@ def read_token_usage_record(context: CodexContext) -> None:
     if record.usage is None:
         context.add_record_event("token_usage_record", context.payload)
         return
-    tier = record.service_tier or context.state.service_tier
     draft = context.current_draft()
     if draft is not None and context.state.model is None:
         draft.model = record.model
-    _add_usage(context, usage_of(record.usage), record.usage, record.response_id, tier=tier)
+    _add_usage(context, usage_of(record.usage), record.usage, record.response_id, tier=record.service_tier)
     context.state.usage_recorded = True
     context.close_message()
 
 
 def _add_usage(
-    context: CodexContext, usage: Usage, counts: CodexUsage, response_id: str | None = None, *, tier: str | None
+    context: CodexContext, usage: Usage, counts: CodexUsage, response_id: str | None = None, *, tier: str | None = None
 ) -> None:
     """Add tokens to the current response, or to a new message if no message lacks them.
 
@@ -527,6 +526,7 @@ def _add_usage(
     # Up to about 0.7x the tokens of a response come before its items.
     draft.pending.usage_first = draft.pending.items == 0
     resolve_layout(context.state, draft.pending, texts_first=True)
+    tier = tier or draft.pending.service_tier
     if tier is not None:
         usage = msgspec.structs.replace(usage, service_tier=tier)
     draft.usage = usage if context.is_own or not context.state.is_subagent else None

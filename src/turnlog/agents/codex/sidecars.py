@@ -88,4 +88,4 @@ def _origin_of(path: str) -> str | None:
     # Windows separates folders by `\\` or `/`.
     place = PureWindowsPath(path)
     agent = next((agent for folder, agent in _IMPORTED_FROM if folder in place.parts[:-1]), None)
-    return None if agent is None or not place.stem else f"{agent}:{place.stem}"
+    return None if agent is None or place.suffix != ".jsonl" else f"{agent}:{place.stem}"

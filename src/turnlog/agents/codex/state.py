@@ -208,6 +208,8 @@ class CodexPendingMessage(msgspec.Struct, array_like=True):
     sections: dict[int, str] = {}
     """Part number -> text of a section that follows another one, and that only an event has. It is a separate part,
     or a further section of the part before: the item says which, or that there is none when the response ends."""
+    service_tier: str | None = None
+    """The tier that its request asked for. Settings that change while it is under way are those of the next one."""
 
 
 class CallOutcome(msgspec.Struct, array_like=True, omit_defaults=True):

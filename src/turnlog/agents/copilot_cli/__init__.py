@@ -89,7 +89,7 @@ class CopilotCli(Agent):
     name = NAME
     display_name = "Copilot CLI"
     colour = Colour(light="#693abb", dark="#ad87ed")
-    parser_version = 5
+    parser_version = 6
     homes = BUILT_IN[NAME].homes
     log_folders = (LOGS,)
     command = _COMMAND

@@ -147,16 +147,18 @@ def _read_shutdown(context: CopilotContext, data: CopilotData) -> None:
     context.add_run_metadata()
     if context.state.has_usages:
         return
-    for model, metric in sorted((data.model_metrics or {}).items()):
-        if metric.usage is None:
-            continue
-        counted = context.state.outputs.get(model, 0) + context.state.outputs.get("", 0)
-        used = _whole_session(context, model, metric.usage, counted)
+    metrics = {model: metric.usage for model, metric in (data.model_metrics or {}).items() if metric.usage is not None}
+    # Answers whose model is not known are in the total of one of the models, and leave it once.
+    unnamed = context.state.outputs.get("", 0)
+    for model, run in sorted(metrics.items()):
+        counted = context.state.outputs.get(model, 0) + (unnamed if len(metrics) == 1 else 0)
+        used = _whole_session(context, model, run, counted)
         usage = usage_of(used)
         if usage is None:
             continue
         # Answers without a usage count their own output, with reasoning in it: the total is what is left after them.
-        left = max(0, (used.output_tokens or 0) - counted)
+        left = max(0, (used.output_tokens or 0) - context.state.outputs.get(model, 0))
+        left, unnamed = max(0, left - unnamed), max(0, unnamed - left)
         reasoning = used.reasoning_tokens if left >= (used.reasoning_tokens or 0) > 0 else None
         rest = msgspec.structs.replace(usage, output=left - (reasoning or 0), reasoning=reasoning)
         # A total only grows: of two readings the larger counts.

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from turnlog.agents.changes import MODEL_FROM
 from turnlog.agents.copilot_cli import NAME
 from turnlog.agents.copilot_cli.fold_context import CopilotContext
 from turnlog.agents.copilot_cli.records import CopilotData
 from turnlog.agents.copilot_cli.state import MOST_UNNAMED, CopilotUnnamedAnswer
 from turnlog.agents.decoding import keep_newest
 from turnlog.model import Message
+from turnlog.model.message import MODEL_FROM
 
 _NO_MODELS = frozenset({"", "auto"})
 """Choices that leave the model to the program."""

@@ -22,7 +22,7 @@ class Klaude(Agent):
     name = NAME
     display_name = "klaude-code"
     colour = Colour(light="#a73b6d", dark="#e28dae")
-    parser_version = 10
+    parser_version = 11
     homes = BUILT_IN[NAME].homes
     log_folders = ("projects",)
 

@@ -252,8 +252,16 @@ def _read_run_metadata(context: KlaudeContext, kind: str, data: KlaudeData) -> N
         context.link("subagent", child=data.session_id)
     if kind == "TaskMetadataItem":
         _add_cost(context, data)
+        _name_answers(context, kind, data)
     context.add_run_metadata(kind, data)
     context.add_line()
+
+
+def _name_answers(context: KlaudeContext, kind: str, data: KlaudeData) -> None:
+    task = data.main_agent
+    model = None if task is None else task.model_name or (task.usage.model_name if task.usage is not None else None)
+    if model:
+        context.name_answers(model, kind)
 
 
 def _add_cost(context: KlaudeContext, data: KlaudeData) -> None:

@@ -20,10 +20,12 @@ from turnlog.agents.changes import (
     Placement,
 )
 from turnlog.agents.decoding import LARGEST_EVENT_RECORD, LogContext, clean_json, state_codec
+from turnlog.agents.klaude import NAME
 from turnlog.agents.klaude.contents import time_of
 from turnlog.agents.klaude.records import KlaudeData
 from turnlog.agents.klaude.sources import session_id
 from turnlog.model import Fate, HistoryEvent, Message, Origin, RecordEvent, RelationshipKind, RunMetadataEvent
+from turnlog.model.message import MODEL_FROM
 from turnlog.model.session import title_from
 
 
@@ -70,6 +72,8 @@ class KlaudeState(msgspec.Struct, rename=_STORED_NAMES):
     branched: bool = False
     titled: bool = False
     cost: float | None = None
+    unnamed: dict[str, int] = {}
+    """Answer of the current task without a model -> its position."""
 
 
 encode_state, decode_state = state_codec(KlaudeState)
@@ -151,6 +155,14 @@ class KlaudeContext(LogContext):
         # emitted.
         self._add(Message(id=line.message, role="user"), line.position, fate=Fate.RETRACTED)
 
+    def name_answers(self, model: str, kind: str) -> None:
+        """Give the answers of the task that name no model the one that the record of its end names."""
+        for message_id, position in self.state.unnamed.items():
+            message = Message(id=message_id, role="assistant", model=model, metadata={NAME: {MODEL_FROM: kind}})
+            placement = Placement(session_id=self.session_id, position=position, record_ids=(message_id,))
+            self.changes.messages.append(MessageChange(message=message, placement=placement))
+        self.state.unnamed = {}
+
     def add_line(self) -> None:
         """Add the line to the active branch; it has no message of its own."""
         self.state.active.append(ActiveLine(self.line_number - 1))
@@ -184,6 +196,8 @@ class KlaudeContext(LogContext):
         if origin is Origin.PROMPT:
             self.state.turn += 1
             self.state.step = 0
+            # A task that was killed has no record of its end.
+            self.state.unnamed = {}
 
     def next_step(self) -> int:
         """The number of a new model call."""

@@ -311,6 +311,10 @@ def read_message_piece(context: KlaudeContext, kind: str, data: KlaudeData) -> N
         response_id=data.response_id,
         **answer_facts(data, data.usage),
     )
+    if message.model is not None:
+        state.unnamed.pop(message.id, None)
+    elif is_new:
+        state.unnamed[message.id] = context.position
     if is_new:
         context.add_message(message, step=context.next_step())
     else:

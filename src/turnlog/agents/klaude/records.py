@@ -134,6 +134,7 @@ class TaskUsage(msgspec.Struct, gc=False):
     """What one agent used for a task."""
 
     usage: KlaudeUsage | None = None
+    model_name: str | None = None
 
 
 class KlaudeData(msgspec.Struct, gc=False):

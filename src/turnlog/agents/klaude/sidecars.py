@@ -9,6 +9,7 @@ import msgspec
 
 from turnlog.agents.base import SourceKind
 from turnlog.agents.changes import (
+    ANSWERED_BY,
     Changes,
     LeafTitle,
     Link,
@@ -42,6 +43,7 @@ class _Meta(msgspec.Struct):
     name: str | None = None
     created_at: float | None = None
     updated_at: float | None = None
+    model_name: str | None = None
     archived: bool | None = None
     agent_type: str | None = None
     spawn_kind: str | None = None
@@ -92,7 +94,7 @@ def _read_meta(meta: _Meta, session: str, changes: Changes) -> None:
         cwd=meta.work_dir,
         first_at=_to_datetime(meta.created_at),
         last_at=_to_datetime(meta.updated_at),
-        metadata={NAME: known} if known else {},
+        metadata=({NAME: known} if known else {}) | ({ANSWERED_BY: meta.model_name} if meta.model_name else {}),
     )
     if meta.name:
         changes.leaf_titles.append(LeafTitle(record_id=session, title=meta.name))

@@ -25,7 +25,7 @@ class OpenClaw(RowAgent):
     name = NAME
     display_name = "OpenClaw"
     colour = Colour(light="#b5382a", dark="#f28881")
-    parser_version = Pi.parser_version + 2  # Pi's reader reads the records, and its state is kept.
+    parser_version = Pi.parser_version + 3  # Pi's reader reads the records, and its state is kept.
     homes = BUILT_IN[NAME].homes
     log_folders = ("agents",)
 

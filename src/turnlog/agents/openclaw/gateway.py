@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 _MARK: Final = "⟦openclaw:ctx⟧"
 """Headings of added context end with this in 2026.9; before, they said that the context is untrusted."""
 
-_HEADING = rf"[^\n]*?(?:\(untrusted metadata\):|\(untrusted, [^)\n]+\):|{_MARK})[ \t]*\r?\n"
+_HEADING = rf"(?!\[)[^\n]*?(?:\(untrusted metadata\):|\(untrusted, [^)\n]+\):|{_MARK})[ \t]*\r?\n"
 _FENCED = r"[ \t]*```json[ \t]*\r?\n(?:(?![ \t]*```[ \t]*(?:\r?\n|\Z))[^\n]*(?:\n|\Z))*(?:[ \t]*```[ \t]*(?:\r?\n|\Z))?"
 _PARAGRAPH = r"(?:[ \t]*\S[^\n]*(?:\n|\Z))*"
 
@@ -19,9 +19,16 @@ _CHANNELS: Final = (
     *("WebChat", "WhatsApp", "Telegram", "Signal", "Slack", "Discord", "Google Chat", "iMessage", "Teams", "Matrix"),
     *("Zalo Personal", "Zalo"),
 )
-_ENVELOPE = (
-    r"\[(?!media attached)(?:[^\]\n]*\d{4}-\d\d-\d\d[ T]\d\d:\d\d[^\]\n]*"
+# A time with seconds and without a zone is that of a line of some log.
+_ENVELOPE = re.compile(
+    r"\[(?!media attached)(?:[^\]\n]*\d{4}-\d\d-\d\d[ T]\d\d:\d\d(?!:\d\d(?:[.,]\d+)?\])[^\]\n]*"
     rf"|(?:{'|'.join(map(re.escape, _CHANNELS))}) [^\]\n]*)\][ \t]*"
+)
+"""The envelope of a message: who sent it and when."""
+
+_TASK = (
+    r"\[Subagent Context\](?:(?!\n\[Subagent Task\])[\s\S])*\n\[Subagent Task\]:?[ \t]*"
+    r"|<<<BEGIN_OPENCLAW_INTERNAL_CONTEXT>>>[\s\S]*?<<<END_OPENCLAW_INTERNAL_CONTEXT>>>"
 )
 
 _CURRENT: Final = "[Current message - respond to this]"
@@ -34,7 +41,6 @@ _LEADING = re.compile(
     "|".join(
         [
             r"\s+",
-            r"<<<BEGIN_OPENCLAW_INTERNAL_CONTEXT>>>[\s\S]*?<<<END_OPENCLAW_INTERNAL_CONTEXT>>>",
             rf"{_HEADING}(?:{_FENCED}|{_PARAGRAPH})",
             # The plug-in for memories names its own block, under a heading that has neither mark.
             r"(?:Untrusted context \([^)\n]*\)|Context):[ \t]*\r?\n<active_memory_plugin>[\s\S]*?"
@@ -48,12 +54,14 @@ _LEADING = re.compile(
             r"\[message_id: [^\]\n]+\](?=[ \t]*(?:\r?\n|\Z))",
             r"\[Inter-session message\][^\n]*(?:\n|\Z)",
             r"\[cron:[^\]\n]+\][ \t]*",
-            r"\[Subagent Context\](?:(?!\n\[Subagent Task\])[\s\S])*\n\[Subagent Task\]:?[ \t]*",
-            _ENVELOPE,
+            _TASK,
         ]
     )
 )
-"""One thing that the gateway puts before a prompt."""
+"""One thing that the gateway puts before a prompt and its envelope."""
+
+_BEHIND_ENVELOPE = re.compile(rf"\s+|{_TASK}")
+"""What may be between the envelope and the prompt. All else there was typed, also what looks like an addition."""
 
 _TRAILING = re.compile(
     r"\[message_id: [^\]\n]+\]"
@@ -97,6 +105,10 @@ def split_prompt(text: str) -> list[Piece]:
     start = 0
     while match := _LEADING.match(text, start):
         start = match.end()
+    if match := _ENVELOPE.match(text, start):
+        start = match.end()
+        while match := _BEHIND_ENVELOPE.match(text, start):
+            start = match.end()
     if _OWN_PROMPT.match(text, start):
         return [Piece(text, is_added=True)]
     channel = _CHANNEL_CONTEXT.search(text, start)

@@ -40,7 +40,7 @@ class OpenHands(RowAgent):
     name = NAME
     display_name = "OpenHands"
     colour = Colour(light="#9f6442", dark="#ffd16b")
-    parser_version = 3
+    parser_version = 4
     homes = BUILT_IN[NAME].homes
     log_folders = (CONVERSATIONS,)
     command = _COMMAND

@@ -14,6 +14,7 @@ from msgspec import Raw
 
 from turnlog.agents.base import Source
 from turnlog.agents.changes import (
+    ANSWERED_BY,
     Changes,
     EventChange,
     Link,
@@ -410,6 +411,10 @@ def read_state(context: _Context, facts: Json) -> None:
     status = text_of(facts.get("execution_status"))
     if status:
         change.metadata = {NAME: {"execution_status": status}}
+    model = text_of(object_of(object_of(facts.get("agent")).get("llm")).get("model"))
+    if model:
+        # An answer that was stopped has no tokens, and so no model of its own.
+        change.metadata[ANSWERED_BY] = model
     metrics = object_of(object_of(facts.get("stats")).get("usage_to_metrics"))
     costs = [object_of(each).get("accumulated_cost") for each in metrics.values()]
     cost = sum(each for each in costs if isinstance(each, int | float))

@@ -6,7 +6,8 @@ imported when there is something to read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path, PurePath
 from typing import Final
 
@@ -48,8 +49,8 @@ def _command(program: str, *packages: str) -> CommandForm:
     return CommandForm(
         program=program,
         packages=packages,
-        # The time behind an id that is not unique is turnlog's.
-        branch=r"@\d{4}-\d\d-\d\dT[\dT-]+Z",
+        # The time behind an id that is not unique is turnlog's, and what may follow it.
+        branch=r"@\d{4}-\d\d-\d\dT[\dT-]+Z(?:-[0-9a-f]{8})?",
         resume=("--session",),
         prompted=("-p", "--session", SESSION),
         model=words("--model"),
@@ -63,6 +64,12 @@ def _command(program: str, *packages: str) -> CommandForm:
     )
 
 
+def _with_session(source: Source, session_id: str | None) -> Source:
+    if source.session_id == session_id:
+        return source
+    return msgspec.structs.replace(source, session_id=session_id)
+
+
 class Pi(Agent):
     """See `turnlog.agents.base.Agent`."""
 
@@ -72,6 +79,7 @@ class Pi(Agent):
     parser_version = 3
     homes = BUILT_IN[NAME].homes
     log_folders = ("sessions",)
+    tells_sessions_apart = True
     command = _command("pi", "@earendil-works/pi-coding-agent", "@mariozechner/pi-coding-agent")
     handoff: str | None = "turnlog.agents.pi.handoff:WRITER"
 
@@ -84,18 +92,49 @@ class Pi(Agent):
         """What the program's own variable for the folder of sessions names, if it has one."""
         return [folder for rule in BUILT_IN[self.name].others for folder in paths.folders(rule)]
 
+    def discover(self, roots: Iterable[Path] | None = None) -> Iterator[Source]:
+        """See `Agent.discover`. Logs that name the same session are told apart over all homes."""
+        return self._told_apart(self.roots() if roots is None else roots)
+
+    def settled(self, found: Sequence[Source], known: Mapping[str, str | None]) -> Iterable[Source]:
+        """See `Agent.settled`."""
+        if all(source.path in known for source in found):
+            return [_with_session(source, known[source.path]) for source in found]
+        from turnlog.agents.pi.sources import told_apart
+
+        told = told_apart(map(self._with_own_id, found), known)
+        return [_with_session(source, known.get(source.path, source.session_id)) for source in told]
+
+    def _with_own_id(self, source: Source) -> Source:
+        """A source with the id of its own log, where it may have been told apart from others."""
+        if "@" not in (source.session_id or ""):
+            return source
+        from turnlog.agents.pi.sources import log_source
+
+        return _with_session(source, log_source(self.name, Path(source.root), Path(source.path)).session_id)
+
     def find_sources(self, root: Path) -> Iterator[Source]:
         """Logs of sessions and of subagents below a home.
 
         Below a folder that is no home, a file whose name is nothing but an id is opened: other programs use such names.
         """
-        # The homes of the whole family look the same: of any other folder only its path says whose it is.
-        is_own = root in self.home_folders() or root in self._session_folders()
-        if not is_own and (owner_of(root) or NAME) != self.name:
-            return iter(())
-        from turnlog.agents.pi.sources import find_sources
+        return self._told_apart((root,))
 
-        return find_sources(self.name, root, is_own=is_own)
+    def _told_apart(self, roots: Iterable[Path]) -> Iterator[Source]:
+        own = [root for root in roots if self._is_read(root)]
+        if not own:
+            return iter(())
+        from turnlog.agents.pi.sources import logs_below, told_apart
+
+        found = (logs_below(self.name, root, is_own=self._is_own(root)) for root in own)
+        return told_apart(chain.from_iterable(found))
+
+    def _is_own(self, root: Path) -> bool:
+        return root in self.home_folders() or root in self._session_folders()
+
+    def _is_read(self, root: Path) -> bool:
+        # The homes look the same: of any other folder only its path says whose it is.
+        return self._is_own(root) or (owner_of(root) or NAME) == self.name
 
     def detect(self, path: Path, head: bytes) -> Detection:
         """A log begins with a `session` record; the folder says which program of the family wrote it."""

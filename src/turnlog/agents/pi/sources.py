@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from hashlib import sha256
 from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
 from typing import Final, NamedTuple
 
@@ -47,7 +48,7 @@ _RANDOM = re.compile(rf"{_UUID}|(?=[^/]*\d)[0-9A-Za-z_-]{{16,}}")
 _FEWEST_LETTERS: Final = 5
 """How many different letters such an id has at least; one with fewer was typed."""
 
-_WITH_TIME = re.compile(rf"[^/]+@{_TIME}")
+_WITH_TIME = re.compile(rf"[^/]+@{_TIME}(?:-[0-9a-f]{{8}})?")
 
 
 def is_unique(external: str) -> bool:
@@ -105,8 +106,8 @@ def named_session(path: str) -> str | None:
     return None if _FILE.fullmatch(name.name.partition(_SUFFIX)[0]) is None else external_id(name)
 
 
-def find_sources(agent: str, root: Path, *, is_own: bool) -> Iterator[Source]:
-    """Every log below `root`, in the order of their names.
+def logs_below(agent: str, root: Path, *, is_own: bool) -> Iterator[Source]:
+    """Every log below `root`, in the order of their names. Several may have the id of one session.
 
     Args:
         agent: The program of the family.
@@ -114,10 +115,10 @@ def find_sources(agent: str, root: Path, *, is_own: bool) -> Iterator[Source]:
         is_own: `root` is a place of the program's, and not just any folder.
     """
     if holds_folder(root, SESSIONS):
-        yield from _told_apart(_logs_in(agent, root, os.fspath(root / SESSIONS), lambda _: True))
+        yield from _logs_in(agent, root, os.fspath(root / SESSIONS), lambda _: True)
     else:
         # A variable may name the folder of sessions itself. Any folder could be given, so names must be pi's.
-        yield from _told_apart(_logs_in(agent, root, os.fspath(root), _is_named if is_own else _is_log))
+        yield from _logs_in(agent, root, os.fspath(root), _is_named if is_own else _is_log)
 
 
 class _Beginning(NamedTuple):
@@ -126,13 +127,23 @@ class _Beginning(NamedTuple):
     time: str
     """The time in its header; empty without one."""
     message: bytes
-    """Its first message."""
+    """Its first message; empty as long as it has none."""
+
+    def is_copy_of(self, other: _Beginning) -> bool:
+        """Whether both are of one conversation: a copy begins with the same message, after the same header."""
+        if self.message and other.message:
+            return self.message == other.message
+        return self.time == other.time
 
 
-def _told_apart(found: Iterable[Source]) -> Iterator[Source]:
+def told_apart(found: Iterable[Source], known: Mapping[str, str | None] | None = None) -> Iterator[Source]:
     """The sources, with another session for each log that has the id of an earlier one and another conversation.
 
-    A copy of a log begins with the same message. Only logs of one id are opened.
+    Only logs of one id are opened.
+
+    Args:
+        found: Sources with the ids of their own logs.
+        known: Path -> session of the logs that were read before, which they keep.
     """
     by_session: dict[str | None, list[Source]] = {}
     for source in found:
@@ -140,13 +151,27 @@ def _told_apart(found: Iterable[Source]) -> Iterator[Source]:
     for sources in by_session.values():
         if len(sources) == 1 or sources[0].kind is not SourceKind.SESSION:
             yield from sources
-            continue
-        begun = sorted(((_beginning(Path(source.path)), source) for source in sources), key=lambda pair: pair[0])
-        first = next((beginning for beginning, _ in begun if beginning.message), None)
-        for beginning, source in begun:
-            is_same = first is None or not beginning.message or beginning.message == first.message
-            name = with_time(source.session_id or "", beginning.time)
-            yield source if is_same else msgspec.structs.replace(source, session_id=name)
+        else:
+            yield from _told_apart(sources, known or {})
+
+
+def _told_apart(sources: list[Source], known: Mapping[str, str | None]) -> Iterator[Source]:
+    # By the name of the session, so that further copies have that of the first.
+    named: dict[str | None, _Beginning] = {}
+    begun = [(source, _beginning(Path(source.path))) for source in sources]
+    for source, beginning in sorted(begun, key=lambda pair: (pair[0].path not in known, pair[1])):
+        names = [source.session_id or "", *_names_with_time(source.session_id or "", beginning)]
+        fitting = (each for each in names if each not in named or beginning.is_copy_of(named[each]))
+        name = known.get(source.path) or next(fitting, names[-1])
+        named.setdefault(name, beginning)
+        yield msgspec.structs.replace(source, session_id=name)
+
+
+def _names_with_time(name: str, beginning: _Beginning) -> Iterator[str]:
+    """The names of a session whose id another one has: with its time, and if that one has the same with its message."""
+    timed = name if has_time(name) else with_time(name, beginning.time)
+    yield timed
+    yield f"{timed}-{sha256(beginning.message).hexdigest()[:8]}"
 
 
 def _beginning(path: Path) -> _Beginning:
