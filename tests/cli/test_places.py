@@ -53,7 +53,7 @@ def test_every_variable_that_is_read_is_documented_and_unset_in_tests() -> None:
     documented = MANUAL + "".join(page.read_text(encoding="utf-8") for page in FORMATS.glob("*.md"))
     assert {name for name in read if f"`{name}`" not in documented} == set()
     assert "CODEX_HOME" in read
-    assert [name for name in read - {"TERM", "NO_COLOR", "TZ"} if not names_place(name)] == []
+    assert [name for name in read - {"PATH", "PATHEXT", "TERM", "NO_COLOR", "TZ"} if not names_place(name)] == []
 
 
 @pytest.mark.usefixtures("store", "plain_agent")

@@ -177,7 +177,8 @@ def test_restoring_and_forgetting_look_up_the_files_of_a_session(store: Store, t
     assert len(statements) > 2
     for statement in statements:
         plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}")]
-        assert not [step for step in plan if step.startswith("SCAN") and not re.search(r"\(subquery|VIRTUAL TABLE", step)], statement
+        scans = [step for step in plan if step.startswith("SCAN") and not re.search(r"\(subquery|VIRTUAL TABLE", step)]
+        assert not scans, statement
 
 
 def test_equal_reasons_of_one_record_are_told_apart_by_their_places_or_counted(

@@ -31,9 +31,7 @@ RECORDINGS = {
     "claude-code": (LOGS / "claude-code", DATA / "claude_code/versions/2.1.329-interactive"),
     "codex": (LOGS / "codex",),
     "copilot-cli": (LOGS / "copilot-cli",),
-    "droid": (LOGS / "droid",),
     "pi": (LOGS / "pi",),
-    "qwen-code": (LOGS / "qwen-code",),
 }
 """Agent -> recorded homes. The names of their sessions, messages and calls are UUIDs, or begin as `ID` says."""
 

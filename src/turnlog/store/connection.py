@@ -29,6 +29,9 @@ Connection: TypeAlias = sqlite3.Connection
 DatabaseError = sqlite3.Error
 """Errors of SQLite that were not converted to StoreError."""
 
+REFUSED_VALUE_ERRORS: Final = (sqlite3.IntegrityError, sqlite3.DataError)
+"""Those of a value that does not fit its column; the store itself can be read and written."""
+
 SQLITE_VERSION = sqlite3.sqlite_version
 
 BUSY_TIMEOUT_SECONDS = 60.0
@@ -89,6 +92,21 @@ def connect(
 def leave_checkpoints(connection: sqlite3.Connection) -> None:
     """Let no commit of this connection run a checkpoint, because another thread or process does."""
     connection.execute("PRAGMA wal_autocheckpoint = 0")
+
+
+@contextmanager
+def savepoint(connection: sqlite3.Connection) -> Generator[None]:
+    """A part of a write transaction that is rolled back alone on any error."""
+    connection.execute("SAVEPOINT part")
+    try:
+        yield
+    except BaseException:
+        # SQLite has rolled back all of it already if the disk is full.
+        if connection.in_transaction:
+            connection.execute("ROLLBACK TO part")
+            connection.execute("RELEASE part")
+        raise
+    connection.execute("RELEASE part")
 
 
 @contextmanager

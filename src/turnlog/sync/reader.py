@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from pathlib import Path
-from sqlite3 import DataError, IntegrityError
 from typing import NamedTuple
 
 import msgspec
@@ -19,7 +18,7 @@ import msgspec
 from turnlog.agents.base import Agent, RowAgent, Source, SourceKind, reads_rows
 from turnlog.errors import DamagedError, NotFoundError, SourceError, StoreError
 from turnlog.store.archive import Archive
-from turnlog.store.connection import Connection, DatabaseError, write_transaction
+from turnlog.store.connection import REFUSED_VALUE_ERRORS, Connection, DatabaseError, write_transaction
 from turnlog.store.external_content import make_whole
 from turnlog.store.sources import (
     Fingerprint,
@@ -298,8 +297,7 @@ class SourceReader:
 
 def is_of_one_source(error: Exception) -> bool:
     """Whether an error says nothing of other sources: the store itself can be read and written."""
-    # A value that the store refuses is that of a record.
-    if isinstance(error, DamagedError | NotFoundError | IntegrityError | DataError):
+    if isinstance(error, (DamagedError, NotFoundError, *REFUSED_VALUE_ERRORS)):
         return True
     return not isinstance(error, DatabaseError | StoreError)
 

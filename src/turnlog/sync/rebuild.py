@@ -19,7 +19,7 @@ from turnlog.agents.base import Agent, Source
 from turnlog.errors import DamagedError
 from turnlog.pricing import price_nanos, price_version
 from turnlog.store.archive import Archive
-from turnlog.store.connection import Connection, connect, write_transaction
+from turnlog.store.connection import Connection, connect, savepoint, write_transaction
 from turnlog.store.external_content import make_whole
 from turnlog.store.search.base import search_path
 from turnlog.store.search.indexer import Indexer
@@ -97,17 +97,15 @@ def rebuild(
 
 def _try(connection: Connection, agent: Agent, archived: ArchivedSource, summary: RebuildSummary) -> None:
     """Fold a file; if that is not possible, none of it is written, and the others are read."""
-    connection.execute("SAVEPOINT source")
     try:
-        _fold_again(connection, agent, archived, summary)
+        with savepoint(connection):
+            _fold_again(connection, agent, archived, summary)
     except Exception as error:
         if not is_of_one_source(error):
             raise
-        connection.execute("ROLLBACK TO source")
         reason = f"{type(error).__name__}: {error}".encode(errors="replace").decode()
         summary.problems.append(SourceProblem(archived.source.path, reason))
         note_unread(connection, archived.key, reason)
-    connection.execute("RELEASE source")
 
 
 def _move_sources(connection: Connection, agent: Agent) -> None:

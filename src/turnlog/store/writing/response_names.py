@@ -168,15 +168,19 @@ class ResponseNames:
         """Whether a stored message is where a reading has it: the fold has told it from others in the file."""
         session_key = self._transaction.sessions.key(reading.placement.session_id)
         row = self._connection.execute(
-            "SELECT position, source_key, generation FROM memberships WHERE message_key = ? AND session_key = ?",
+            "SELECT source_key, generation, position, turn, step FROM memberships"
+            " WHERE message_key = ? AND session_key = ?",
             (key, session_key),
         ).fetchone()
         if row is None:
             return False
-        source = self._transaction.source
-        position, *written = row
-        # A file that was written anew has messages at other places.
-        return written[0] == source.key and (position == reading.placement.position or written[1] != source.generation)
+        source, placement = self._transaction.source, reading.placement
+        written, generation, position, *step = row
+        if written != source.key:
+            return False
+        # A file that was written anew has messages at other places. Further parts of one step come at later places.
+        is_in_step = placement.step is not None and step == [placement.turn, placement.step]
+        return position == placement.position or generation != source.generation or is_in_step
 
     def _is_same(self, key: int, message: Message, placement: Placement) -> bool:
         known = self._updates.load(key)
