@@ -66,7 +66,13 @@ def test_a_prompt_after_context_goes_back_to_where_the_context_hangs() -> None:
     assert [words for words, fate in found.items() if fate == Fate.REWOUND] == ["old", "old too"]
 
 
-OPENING = {"hookName": "SessionStart:resume", "hookEvent": "SessionStart", "content": "ok", "stdout": "ok", "exitCode": 0}
+OPENING = {
+    "hookName": "SessionStart:resume",
+    "hookEvent": "SessionStart",
+    "content": "ok",
+    "stdout": "ok",
+    "exitCode": 0,
+}
 
 
 @pytest.mark.parametrize("event", ["SessionStart", "Setup", "UserPromptSubmit"])
@@ -89,7 +95,10 @@ def test_the_answer_of_a_hook_that_runs_on_its_own_may_be_late() -> None:
     log = Log()
     first = log.user("first")
     facts = {**OPENING, "type": "async_hook_response"}
-    late = [log.assistant("msg_1", text("delivered")), log.record("attachment", parentUuid=first["uuid"], attachment=facts)]
+    late = [
+        log.assistant("msg_1", text("delivered")),
+        log.record("attachment", parentUuid=first["uuid"], attachment=facts),
+    ]
     found = fates(first, *late, log.user("second"), log.assistant("msg_2", text("end")))
     assert set(found.values()) == {Fate.ACTIVE}
 
