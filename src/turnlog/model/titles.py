@@ -58,8 +58,8 @@ def words_of_json(text: str) -> str | None:
 def _words_in(value: object, depth: int) -> str | None:
     """The first words in a value of JSON: those of a subject, in an object, a list of objects or JSON in a text."""
     if isinstance(value, list):
-        objects = (each for each in cast("list[object]", value) if isinstance(each, dict))
-        return next(filter(None, (_words_in(each, depth - 1) for each in objects)), None) if depth else None
+        words = (_words_in(each, depth - 1) for each in cast("list[object]", value)) if depth else ()
+        return next(filter(None, words), None)
     if not isinstance(value, dict) or not depth:
         return None
     fields = cast("dict[str, object]", value)
