@@ -73,6 +73,13 @@ def days_of(text: str, today: date) -> Days | None:
     return None
 
 
+def is_day(text: str) -> bool:
+    """Whether a text names a day by its date."""
+    written = text.strip().upper()
+    date_of = _DATE.fullmatch(written)
+    return date_of[3] is not None if date_of else _OTHER_DATE.fullmatch(written) is not None
+
+
 def moment_ago(text: str) -> datetime | None:
     """The moment (UTC) so long ago: `12h`, `7d`, `2w`, `3m` (of 30 days), `1y` (of 365); None for another text.
 
