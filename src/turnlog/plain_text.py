@@ -23,7 +23,7 @@ _ESCAPES = re.compile(
 )
 """The sequences that programs write. A single character of the others may be a letter of a wrongly decoded text."""
 
-_COLOURS_IN_JSON = re.compile(r"(?<!\\)((?:\\\\)*)\\u001[bB]\[[0-?]*[ -/]*[@-~]")
+_STRINGS_IN_JSON = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _LINE_ENDS = re.compile("\r\n?|[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 # Whatever a sequence could begin with: once these are gone, no sequence is left, however the others were nested.
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -87,9 +87,24 @@ def without_escapes(text: str) -> str:
     return _ESCAPES.sub("", text) if "\x1b" in text else text
 
 
-def without_colours_in_json(json: str) -> str:
+def without_escapes_in_json(json: str) -> str:
     """JSON whose strings are without the sequences that colour a terminal or move its cursor."""
-    return _COLOURS_IN_JSON.sub(r"\1", json) if "\\u001" in json else json
+    return _STRINGS_IN_JSON.sub(_string_without_escapes, json) if "\\u001" in json else json
+
+
+def _string_without_escapes(found: re.Match[str]) -> str:
+    string = found[0]
+    if "\\u001" not in string:
+        return string
+    from json import dumps, loads
+
+    try:
+        text = loads(string, strict=False)
+    except ValueError:
+        return string
+    shown = without_escapes(text)
+    # Half of a pair stays an escape, because no encoding has it.
+    return string if shown == text else dumps(shown, ensure_ascii=re.search("[\ud800-\udfff]", shown) is not None)
 
 
 def without_unseen(text: str) -> str:

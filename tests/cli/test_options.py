@@ -97,6 +97,9 @@ def test_today_and_yesterday_begin_at_midnight() -> None:
         ("this year", date(2028, 1, 1), date(2029, 1, 1)),
         ("last year", date(2027, 1, 1), date(2028, 1, 1)),
         ("2028", date(2028, 1, 1), date(2029, 1, 1)),
+        ("2028-W08", date(2028, 2, 21), date(2028, 2, 28)),
+        ("2028W08", date(2028, 2, 21), date(2028, 2, 28)),
+        ("2028-W08-3", date(2028, 2, 23), date(2028, 2, 24)),
     ],
 )
 def test_weeks_months_and_years_are_named(text: str, first: date, end: date) -> None:

@@ -172,7 +172,7 @@ def test_any_name_may_come_while_logs_are_read_for_the_first_time(library: Path)
 
 
 def test_days_are_those_of_the_zone_of_the_query_else_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The words are those of the command; a word, a month or a year of `until` holds to its end."""
+    """The words are those of the command; a word, a week, a month or a year of `until` holds to its end."""
     monkeypatch.setenv("TZ", "Pacific/Auckland")
     time.tzset()
     try:
@@ -184,6 +184,10 @@ def test_days_are_those_of_the_zone_of_the_query_else_of_this_machine(monkeypatc
         assert tokyo.until == datetime(2026, 11, 30, 15, tzinfo=UTC)
         utc = UsageQuery.model_validate({"since": "2026-11-20", "until": "2026-11-21"})
         assert (utc.since, utc.until) == (datetime(2026, 11, 20, tzinfo=UTC), datetime(2026, 11, 21, tzinfo=UTC))
+        days = [SessionQuery.model_validate({"until": day}).until for day in ("2026-11-20", "20261120", "2026-W47-5")]
+        assert set(days) == {local.since}
+        week = SessionQuery.model_validate({"until": "2026-W47"}).until
+        assert week == datetime(2026, 11, 22, 11, tzinfo=UTC)
         yesterday = SessionQuery.model_validate({"until": "yesterday"}).until
         assert yesterday == datetime.now().astimezone().replace(hour=0, minute=0, second=0, microsecond=0)
         assert AuditQuery.model_validate({"since": "2026-11-20"}).since == datetime(2026, 11, 20, tzinfo=UTC)
@@ -198,4 +202,4 @@ def test_an_unreadable_time_says_what_can_be_written(client: TestClient) -> None
         assert refused.status_code in (400, 422), address
         message = refused.json()["error"]["message"]
         assert "'soon' is not a time: " in message or "after:soon names no time: " in message
-        assert "write a day (2026-11-20), a month" in message
+        assert "write a day (2026-11-20), a week (2026-W47)" in message

@@ -34,7 +34,7 @@ from turnlog.model import (
 )
 from turnlog.model.parts import call_summary, state_after
 from turnlog.model.usage import BUCKETS
-from turnlog.plain_text import without_colours_in_json
+from turnlog.plain_text import without_escapes_in_json
 
 
 class Note(NamedTuple):
@@ -214,4 +214,4 @@ def pretty(data: msgspec.Raw) -> str:
         json = msgspec.json.format(bytes(data), indent=2)
     except (msgspec.DecodeError, RecursionError):
         json = bytes(data)
-    return without_colours_in_json(json.decode(errors="replace"))
+    return without_escapes_in_json(json.decode(errors="replace"))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, cast
+from typing import cast
 
 _ASKS = "objective|goal|task|prompt|instructions|query|question|request"
 """Names of tags around the prompt itself."""
@@ -34,13 +34,17 @@ _SAYS_NOTHING = frozenset(
 
 _SUBJECTS = (
     *("subject", "title", "summary", "task", "objective", "goal", "prompt", "query", "question"),
-    *("description", "instructions", "message", "text", "content", "body", "reason"),
+    *("description", "instructions", "instruction", "message", "text", "content", "body", "reason"),
 )
 """Fields of a message between programs that say in words what it is about, the shortest first."""
 
 
+_DEEPEST = 4
+"""How many values within each other are looked through for words."""
+
+
 def words_of_json(text: str) -> str | None:
-    """What a JSON object says in words, as a program hands over a task; None for anything else.
+    """What a JSON object, or a list of them, says in words, as a program hands over a task; None for anything else.
 
     An object without such words is known by its type.
     """
@@ -48,16 +52,32 @@ def words_of_json(text: str) -> str | None:
         found = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(found, dict):
+    return _words_in(found, _DEEPEST) or _kind_of(found)
+
+
+def _words_in(value: object, depth: int) -> str | None:
+    """The first words in a value of JSON: those of a subject, in an object, a list of objects or JSON in a text."""
+    if isinstance(value, list):
+        words = (_words_in(each, depth - 1) for each in cast("list[object]", value)) if depth else ()
+        return next(filter(None, words), None)
+    if not isinstance(value, dict) or not depth:
         return None
-    fields = cast("dict[str, Any]", found)
+    fields = cast("dict[str, object]", value)
     for name in _SUBJECTS:
-        value = fields.get(name)
-        if isinstance(value, dict):
-            value = next((each for each in map(cast("dict[str, Any]", value).get, _SUBJECTS) if each), None)
-        if isinstance(value, str) and value.strip() and not value.lstrip().startswith("{"):
-            return value
-    kind = fields.get("type")
+        field = fields.get(name)
+        if isinstance(field, str) and field.lstrip().startswith("{"):
+            words = words_of_json(field)
+        elif isinstance(field, str):
+            words = field if field.strip() else None
+        else:
+            words = _words_in(field, depth - 1)
+        if words:
+            return words
+    return None
+
+
+def _kind_of(value: object) -> str | None:
+    kind = cast("dict[str, object]", value).get("type") if isinstance(value, dict) else None
     return kind.replace("_", " ") if isinstance(kind, str) and "_" in kind else None
 
 
@@ -80,7 +100,7 @@ def first_words(text: str) -> str:
     # Many messages between programs are JSON in a tag.
     if "{" in text:
         inner = _without_wrappers(text).strip()
-        text = (words_of_json(inner) if inner.startswith("{") else None) or text
+        text = (words_of_json(inner) if inner.startswith(("{", "[")) else None) or text
     # Few prompts have a tag, and the pattern looks back from every colon of the others.
     if "<" in text and (introduced := _INTRODUCED.match(text)):
         text = text[introduced.end() :]

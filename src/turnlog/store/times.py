@@ -9,8 +9,8 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import Final, NamedTuple
 
 TIMES: Final = (
-    "write a day (2026-11-20), a month (2026-11), a year, today, yesterday, this or last week, month or year, "
-    "how long ago (7d, 12h, 2w) or a time (2026-11-20T14:30)"
+    "write a day (2026-11-20), a week (2026-W47), a month (2026-11), a year, today, yesterday, this or last week, "
+    "month or year, how long ago (7d, 12h, 2w) or a time (2026-11-20T14:30)"
 )
 """What can be written, for errors."""
 
@@ -66,9 +66,18 @@ def days_of(text: str, today: date) -> Days | None:
         year, month, day = written.groups()
         around = _day if day else _month if month else _year
         return around(date(int(year), int(month or 1), int(day or 1)))
+    if _WEEK.fullmatch(text):
+        return _week(date.fromisoformat(text))
     if _OTHER_DATE.fullmatch(text):
         return _day(date.fromisoformat(text))
     return None
+
+
+def is_day(text: str) -> bool:
+    """Whether a text names a day by its date."""
+    written = text.strip().upper()
+    date_of = _DATE.fullmatch(written)
+    return date_of[3] is not None if date_of else _OTHER_DATE.fullmatch(written) is not None
 
 
 def moment_ago(text: str) -> datetime | None:
@@ -128,6 +137,8 @@ _LENGTHS: Final = {
 _RELATIVE = re.compile(r"(this|last)[ _-]?(week|month|year)", re.IGNORECASE)
 
 _DATE = re.compile(r"(\d{4})(?:-(\d\d)(?:-(\d\d))?)?")
+
+_WEEK = re.compile(r"\d{4}-?W\d\d")
 
 _OTHER_DATE = re.compile(r"\d{8}|\d{4}-?W\d\d-?\d")
 """ISO 8601 writes a day so, too."""

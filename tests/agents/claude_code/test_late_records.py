@@ -66,6 +66,43 @@ def test_a_prompt_after_context_goes_back_to_where_the_context_hangs() -> None:
     assert [words for words, fate in found.items() if fate == Fate.REWOUND] == ["old", "old too"]
 
 
+OPENING = {
+    "hookName": "SessionStart:resume",
+    "hookEvent": "SessionStart",
+    "content": "ok",
+    "stdout": "ok",
+    "exitCode": 0,
+}
+
+
+@pytest.mark.parametrize("event", ["SessionStart", "Setup", "UserPromptSubmit"])
+@pytest.mark.parametrize("kind", ["hook_success", "hook_additional_context", "progress"])
+def test_hooks_that_run_before_a_prompt_go_back_with_it(event: str, kind: str) -> None:
+    """A resume at an older message runs the hooks of `SessionStart` there."""
+    log = Log()
+    records = [log.user("first"), log.assistant("msg_1", text("one"))]
+    answer = log.last
+    records += [log.user("old"), log.assistant("msg_2", text("old too"))]
+    facts = {**OPENING, "hookEvent": event, "type": "hook_progress" if kind == "progress" else kind}
+    field = {"data": facts} if kind == "progress" else {"attachment": facts}
+    records.append(log.record("progress" if field.get("data") else "attachment", parentUuid=answer, **field))
+    records += [log.user("new"), log.assistant("msg_3", text("new too"))]
+    found = fates(*records)
+    assert [words for words, fate in found.items() if fate == Fate.REWOUND] == ["old", "old too"]
+
+
+def test_the_answer_of_a_hook_that_runs_on_its_own_may_be_late() -> None:
+    log = Log()
+    first = log.user("first")
+    facts = {**OPENING, "type": "async_hook_response"}
+    late = [
+        log.assistant("msg_1", text("delivered")),
+        log.record("attachment", parentUuid=first["uuid"], attachment=facts),
+    ]
+    found = fates(first, *late, log.user("second"), log.assistant("msg_2", text("end")))
+    assert set(found.values()) == {Fate.ACTIVE}
+
+
 def test_a_recap_is_a_message_beside_the_conversation() -> None:
     log = Log("2.1.260")
     records = [log.user("first"), log.assistant("msg_1", text("one"))]

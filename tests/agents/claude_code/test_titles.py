@@ -251,7 +251,12 @@ def test_a_title_is_one_line_of_bounded_length(tmp_path: Path) -> None:
         ('{"type": "task_assignment", "taskId": "7", "subject": "Add a red button"}', "Add a red button"),
         ('{"type": "message", "message": {"text": "Look at the tests"}}', "Look at the tests"),
         ('{"type": "shutdown_request", "requestId": "1"}', "shutdown request"),
+        ('[{"type": "text", "text": "Fix the build"}]', "Fix the build"),
+        ('{"content": [{"type": "image"}, {"type": "text", "text": "Fix the build"}]}', "Fix the build"),
+        ('{"message": "{\\"subject\\": \\"Fix the build\\"}"}', "Fix the build"),
+        ('{"message": "{not json", "reason": "Stop now"}', "Stop now"),
         ('{"a": [1, 2]}', '{"a": [1, 2]}'),
+        ("[1, 2]", "[1, 2]"),
         ("{not json} at all", "{not json} at all"),
     ],
 )

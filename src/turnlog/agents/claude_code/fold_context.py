@@ -382,9 +382,17 @@ _OF_HOOKS = ("hook_", "async_hook_")
 """Beginnings of the types of attachments that hooks cause. Any other attachment is context, which may be written just
 before the prompt that it belongs to, and then begins a branch with it."""
 
+_BEFORE_PROMPTS = frozenset(("SessionStart", "Setup", "UserPromptSubmit"))
+"""Events whose hooks run before the model is asked: their records belong to what comes next, as context does. A resume
+at an older message begins its branch with the hooks of `SessionStart`."""
+
 
 def _may_be_late(record: ClaudeRecord) -> bool:
     """Whether a record says how a run went: it may come after what follows its parent."""
+    facts = record.attachment or record.data
+    # The answer of a hook that runs on its own may come at any time.
+    if facts is not None and facts.hook_event in _BEFORE_PROMPTS and facts.type != "async_hook_response":
+        return False
     if record.attachment is not None:
         return record.attachment.type.startswith(_OF_HOOKS)
     return record.type in ("system", "progress")

@@ -174,6 +174,7 @@ class Attachment(_Wire, gc=False):
     """Context that Claude Code injected with a prompt. The fields of one type are of any type in another."""
 
     type: str = ""
+    hook_event: str | None = None
     prompt: str | list[ContentBlock] | None = None
     command_mode: str | None = None
     origin: PromptOrigin | None = None
@@ -217,6 +218,7 @@ class ProgressData(_Wire, gc=False):
     """The data of a `progress` record; for `agent_progress` with a copy of a subagent's record."""
 
     type: str = ""
+    hook_event: str | None = None
     agent_id: str | None = None
     message: Raw | UnsetType = UNSET
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from datetime import UTC, datetime, tzinfo
 from functools import partial
@@ -33,19 +32,16 @@ from turnlog.store.names import (
     check_project,
     check_tool,
 )
-from turnlog.store.times import check_period, moment_of
+from turnlog.store.times import check_period, is_day, moment_of
 
 LARGEST_POSITION = 2**62
 """Positions are 63-bit integers in the store; one more than the last must still be one."""
 
 
-_DAY = re.compile(r"\d{4}-\d\d-\d\d")
-
-
 def _moment(value: Any, given: ValidationInfo) -> Any:
     """A time in the words of the command; days are those of `zone`, where a query has one before it, else local."""
     # A day was always its beginning here, also for `until`; a week, a month or a word holds to its end.
-    ends = given.field_name == "until" and not (isinstance(value, str) and _DAY.fullmatch(value))
+    ends = given.field_name == "until" and not (isinstance(value, str) and is_day(value))
     return _time(value, end=ends, zone=_zone_of((given.data or {}).get("zone")))
 
 
