@@ -45,6 +45,15 @@ _FEW_BYTES = 1 << 18
 """Up to this size the rows of a table are deleted, which is quicker than a new file for it and each of its indexes."""
 
 
+_CHANGED = """
+SELECT FROM tests.changed
+UNION ALL
+SELECT FROM pg_db_role_setting s JOIN pg_database d ON d.oid = s.setdatabase WHERE d.datname = current_database()
+LIMIT 1
+"""
+"""A row if a test has changed the schema or the settings of its database."""
+
+
 class PostgresDatabases:
     """Databases with an empty store, on one server."""
 
@@ -79,18 +88,21 @@ class PostgresDatabases:
             yield store
 
     def _is_emptied(self, url: str) -> bool:
-        """Make a database as it was when it was new; False if its schema was changed, so that it is not."""
+        """Make a database as it was when it was new; False if a test changed its schema or settings."""
         connection = self._cleaners.get(url)
         if connection is None:
             connection = self._cleaners[url] = psycopg.connect(url, autocommit=True)
-        # Who was killed, or has not closed a connection, still holds locks.
-        connection.execute(
-            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
-            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
-        )
-        if connection.execute("SELECT FROM tests.changed LIMIT 1").fetchone() is None:
-            connection.execute("SELECT tests.clear()")
-            return True
+        try:
+            # Who was killed, or has not closed a connection, still holds locks.
+            connection.execute(
+                "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
+                " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
+            if connection.execute(_CHANGED).fetchone() is None:
+                connection.execute("SELECT tests.clear()")
+                return True
+        except psycopg.errors.AdminShutdown:
+            pass  # a test ended all connections, this one too
         self._cleaners.pop(url).close()
         return False
 

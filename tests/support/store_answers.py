@@ -236,7 +236,9 @@ class Questions:
         yield Question("part", ("nobody.0",))
         yield Question("spill", ("toy:nobody", "nothing.txt"))
         for session_id in self._chosen:
-            for placed in self._store.messages(session_id, limit=6):
+            first = self._store.messages(session_id, limit=6)
+            yield Question("messages_at", (session_id, [placed.membership.position for placed in first[::2]]))
+            for placed in first:
                 message = placed.message
                 yield Question("message", (message.id,), {"session_id": session_id, "structured": True})
                 yield Question("memberships", (message.id,))
