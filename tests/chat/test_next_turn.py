@@ -30,6 +30,6 @@ def test_a_request_begins_with_the_one_before_it(
 ) -> None:
     # Some tools of these conversations fail.
     caplog.set_level(logging.CRITICAL)
-    found = asyncio.run(next_turns(provider, keeper, range(examples(40))))
-    assert found.pairs > examples(40)
+    found = asyncio.run(next_turns(provider, keeper, range(examples(20))))
+    assert found.pairs > examples(20)
     assert found.wrong == []
