@@ -21,10 +21,10 @@ import pytest
 
 from support import profiles
 
-LIMIT: Final = 1.5
+LIMIT: Final = 3.0 if profiles.THOROUGH else 1.5
 """CPU seconds that a test of the quick run may need on a quiet machine.
 
-Twice that with the thorough profile, which continuous integration has: its machines are not quiet.
+Twice as much with the thorough profile, which continuous integration has: its machines are not quiet.
 """
 
 MARKER: Final = "thorough"
@@ -141,7 +141,7 @@ class Costs:
         if call.when == "teardown":
             spent = cpu_seconds() - self._of_whole
             report.user_properties += [(_PROPERTY, spent - self._of_end), (_AT_END, self._of_end)]
-        limit = self._limit * (profiles.QUICK_SHARE if _tries_more(item) else 1) * (2 if profiles.THOROUGH else 1)
+        limit = self._limit * (profiles.QUICK_SHARE if _tries_more(item) else 1)
         is_dear = self._is_quick and call.when == "call" and self._of_test > limit
         if is_dear and report.outcome == "passed" and item.get_closest_marker(MARKER) is None:
             seconds = self._of_test / slowness()
