@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import random
 import re
 from collections.abc import Callable
 from contextlib import closing
@@ -56,7 +57,9 @@ def cut_off(lines: list[bytes], after: int) -> bytes:
 
 
 CASES = [(name, cut) for name in RECORDINGS for cut in (cut_by_lines, cut_off)] + [("claude-code", cut_by_bytes)]
-"""Copies that are cut by bytes have four megabytes each."""
+
+MOST_CUTS = {cut_by_lines: 40, cut_off: 40, cut_by_bytes: 4}
+"""How many lines of a log are drawn; a copy that is cut by bytes has four megabytes."""
 
 
 def named_apart(data: bytes, number: int) -> bytes:
@@ -73,7 +76,8 @@ def write_cut(home: Path, source: Source, number: int, cut: Cut) -> int:
     """Write a copy of a log for each of its lines, cut after it; return how many there are."""
     path = Path(source.path)
     lines = path.read_bytes().splitlines(keepends=True)
-    for after in some_of(range(1, len(lines) + 1), 1):
+    cuts = some_of(range(1, len(lines) + 1), 1)
+    for after in random.sample(cuts, min(len(cuts), MOST_CUTS[cut])):
         number += 1
         place = named_apart(os.fsencode(path.relative_to(source.root)), number)
         copy = home / os.fsdecode(place)

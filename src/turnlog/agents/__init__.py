@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -272,10 +273,19 @@ def _entry_points_of(package: str) -> bytes:
         return b""
 
 
+importing = threading.RLock()
+"""Held by threads that import large packages while others may do so.
+
+Python lets two threads into one package at a time, and gives one of them modules that are not complete if they wait for
+each other.
+"""
+
+
 def load_target(target: str) -> Any:
     """Import `module:name` and return it. Raises ImportError or AttributeError if it does not exist."""
     module, _, name = target.partition(":")
-    return getattr(import_module(module), name)
+    with importing:
+        return getattr(import_module(module), name)
 
 
 @cache

@@ -151,8 +151,11 @@ def _refuse_open_doors(host: str, *, use_token: bool, prompts: bool) -> None:
 
 def _warm_up() -> None:
     """Import what answers about chats need, so that the first of them does not wait for it."""
+    from turnlog.agents import importing
+
     for name in ("turnlog.aisdk.starlette", "turnlog.chat.loading", "turnlog.chat.tail"):
-        import_module(name)
+        with importing:
+            import_module(name)
 
 
 def own_socket(folder: Path) -> ServerSocket | None:
