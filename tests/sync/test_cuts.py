@@ -58,7 +58,7 @@ def cut_off(lines: list[bytes], after: int) -> bytes:
 
 CASES = [(name, cut) for name in RECORDINGS for cut in (cut_by_lines, cut_off)] + [("claude-code", cut_by_bytes)]
 
-MOST_CUTS = {cut_by_lines: 40, cut_off: 40, cut_by_bytes: 4}
+MOST_CUTS: dict[Cut, int] = {cut_by_lines: 40, cut_off: 40, cut_by_bytes: 4}
 """How many lines of a log are drawn; a copy that is cut by bytes has four megabytes."""
 
 
