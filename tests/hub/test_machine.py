@@ -27,7 +27,7 @@ from turnlog.hub.machine.pulling import PulledLogs
 from turnlog.hub.machine.pusher import PushReport, StorePusher
 from turnlog.hub.machine.state import MachineState
 from turnlog.model import TextPart
-from turnlog.redact import KnownValues, Redactor
+from turnlog.redact import KnownValues, Learned, Redactor
 from turnlog.store import open_store
 from turnlog.store.base import SessionFilter
 from turnlog.store.feed.copies import MessagesNeededError
@@ -197,7 +197,7 @@ def test_messages_without_secrets_are_looked_at_once(
     looked_at: list[bytes] = []
     learn = Redactor.learn
 
-    def noted(self: Redactor, value: object) -> bool:
+    def noted(self: Redactor, value: object) -> Learned:
         looked_at.append(bytes(value) if isinstance(value, msgspec.Raw) else b"")
         return learn(self, value)
 
