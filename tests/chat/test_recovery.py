@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from support.chat_script import post, user
+from support.chat_script import ASKING, GOING_ON, Script, post, user
 from support.postgres_servers import binaries_of_the_wheel, postgres_server
 from support.postgres_stores import PostgresDatabases
 from support.shared_streams import SHARED, SharedStreams, each_shared_streams
@@ -19,7 +19,20 @@ from turnlog.aisdk import UIMessage, validate_ui_messages
 from turnlog.aisdk.chunks import TextDeltaChunk
 from turnlog.aisdk.codec import to_plain
 from turnlog.aisdk.sse import decode_chunks
-from turnlog.chat import Chat, MemoryKeeper, MemoryStreamStore, NativeKeeper, RunRequest, StoredFrames, Streams, streams
+from turnlog.aisdk.writer import closing_chunks
+from turnlog.chat import (
+    Chat,
+    MemoryKeeper,
+    MemoryStreamStore,
+    NativeKeeper,
+    RunRequest,
+    StoredFrames,
+    Streams,
+    endpoint,
+    streams,
+)
+from turnlog.chat.conversion import to_canonical
+from turnlog.chat.recovery import recovered_message
 from turnlog.model.stream import RunFinish, StepStart, StreamEvent, TextDelta
 
 TESTS = Path(__file__).parent.parent
@@ -200,6 +213,39 @@ def test_a_store_that_fails_or_hangs_holds_no_reader_up(
         chat = Chat(words, MemoryKeeper(), Streams(Broken()))
         data = b"".join([piece async for piece in await chat.post(post())])
         assert text_of(data) == "0 1 2 3 4 "
+        await chat.close()
+
+    runner.run(run())
+
+
+def test_a_continued_answer_is_recovered_whole(runner: asyncio.Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was stored when it went on stays, exactly as it was said, and what a page was shown since follows it."""
+    monkeypatch.setattr(endpoint, "SAVE_SECONDS", 60.0)
+    store, keeper = MemoryStreamStore(), MemoryKeeper()
+
+    async def run() -> None:
+        chat = Chat(Script(ASKING, (*GOING_ON[:-2], None)), keeper, Streams(store))
+        async for _ in await chat.post(post()):
+            pass
+        asking = to_plain((await chat.messages("chat"))[1])
+        for part in asking["parts"]:
+            if "approval" in part:
+                part.update(state="approval-responded", approval={**part["approval"], "approved": True})
+        await chat.post(post(message=asking))
+        await asyncio.sleep(0.2)
+        stream_id = await store.newest("chat")
+        assert stream_id is not None
+        chunks = decode_chunks(b"".join([row.data for row in await store.read(stream_id, 0, 1 << 20)]))
+        stored = await keeper.load("chat")
+        assert text_in(stored) == "May I?"
+        recovered = recovered_message(stored, [*chunks, *closing_chunks(chunks)], version=7)
+        assert recovered is not None
+        assert text_in([recovered]) == "May I?One file."
+        first, second = [step for step in to_canonical(recovered) if step.role == "assistant"]
+        assert (first.model, first.response_id) == ("model-1", "r1")
+        assert [type(part).__name__ for part in first.parts] == ["TextPart", "ToolCallPart"]
+        assert [type(part).__name__ for part in second.parts] == ["TextPart"]
+        assert recovered_message([*stored[:-1], recovered], [*chunks, *closing_chunks(chunks)], version=7) is None
         await chat.close()
 
     runner.run(run())
