@@ -14,6 +14,8 @@ from support.chat_script import ANSWER, ASKING, GOING_ON, HALF, Script, drain, p
 from support.shared_streams import SHARED, SharedStreams, each_shared_streams
 from turnlog.aisdk import DynamicToolUIPart, UIMessage, validate_ui_messages
 from turnlog.aisdk.codec import to_plain
+from turnlog.aisdk.reader import read_ui_message
+from turnlog.aisdk.sse import decode_chunks
 from turnlog.chat import (
     Chat,
     ChatKeeper,
@@ -24,7 +26,7 @@ from turnlog.chat import (
     endpoint,
 )
 from turnlog.errors import ConflictError, NotFoundError, ShapeError, StoreBusyError
-from turnlog.model import TextPart, ToolResult
+from turnlog.model import Ownership, TextPart, ToolResult
 from turnlog.model.codec import repair_text, to_json
 from turnlog.model.stream import (
     ApprovalRequest,
@@ -121,7 +123,7 @@ def test_a_stop_ends_the_answer_and_what_came_of_it_is_kept_as_aborted(keeper: C
     """R-K10."""
 
     async def run() -> None:
-        chat = Chat(Script((*HALF, None)), keeper)
+        chat = Chat(Script((*HALF, None)), keeper, when_busy="refuse")
         told = asyncio.create_task(drain(await chat.post(post())))
         await asyncio.sleep(0.05)
         with pytest.raises(ConflictError):
@@ -141,7 +143,7 @@ def test_a_stop_ends_the_answer_and_what_came_of_it_is_kept_as_aborted(keeper: C
 
 def test_of_two_posts_at_once_one_is_answered(keeper: ChatKeeper) -> None:
     async def run() -> None:
-        chat = Chat(Script(ANSWER), keeper)
+        chat = Chat(Script(ANSWER), keeper, when_busy="refuse")
         posts = await asyncio.gather(*[chat.post(post()) for _ in range(2)], return_exceptions=True)
         assert sorted(type(each).__name__ for each in posts) == ["ConflictError", "async_generator"]
         await chat.close()
@@ -382,7 +384,9 @@ def test_another_process_resumes_stops_and_is_refused(keeper: ChatKeeper, tmp_pa
     """Two chats over one place of streams stand for two processes: they share nothing else."""
 
     async def run(shared: SharedStreams) -> None:
-        here, there = [Chat(Script((*HALF, None)), keeper, Streams(shared.open())) for _ in range(2)]
+        here, there = [
+            Chat(Script((*HALF, None)), keeper, Streams(shared.open()), when_busy="refuse") for _ in range(2)
+        ]
         told = asyncio.create_task(drain(await here.post(post())))
         await asyncio.sleep(0.4)
         with pytest.raises(ConflictError):
@@ -420,3 +424,188 @@ def test_a_question_that_comes_late_is_kept_as_a_question(tmp_path: Path) -> Non
     assert isinstance(call, DynamicToolUIPart)
     assert (call.state, call.approval and call.approval.id) == ("approval-requested", "q")
     keeper.close()
+
+
+# -- a page that comes back while a message is being made
+
+
+async def shown_again(chat: Chat, version: int) -> tuple[list[UIMessage], UIMessage]:
+    """What a page is given that is loaded now, and the message that it builds from the stream."""
+    given = await chat.messages("chat", version=version)
+    stream = await chat.resume("chat")
+    assert stream is not None
+    data = b""
+    async for piece in stream:
+        data += piece
+        if b"One" in data or b"Hel" in data:
+            break
+    return given, read_ui_message(decode_chunks(data, version=version), version=version).message
+
+
+@pytest.mark.parametrize("version", [6, 7])
+def test_a_stream_that_continues_a_message_replays_all_of_it(keeper: ChatKeeper, version: int) -> None:
+    async def run() -> None:
+        chat = Chat(Script(ASKING, (*GOING_ON[:-2], None)), keeper)
+        await drain(await chat.post(post(), version=version))
+        (_, asking) = await chat.messages("chat", version=version)
+        decided = {**to_plain(asking), "parts": [_allowed(part) for part in to_plain(asking)["parts"]]}
+        sent = await chat.post(post(message=decided), version=version)
+        first = await anext(sent)
+        assert b"May I?" not in first
+        given, built = await shown_again(chat, version)
+        assert [message.role for message in given] == ["user"]
+        assert built.id == asking.id
+        assert texts(built) == ["May I?", "output-available", "One file."]
+        await sent.aclose()
+        await chat.stop("chat")
+        assert [message.id for message in await chat.messages("chat", version=version)][-1] == asking.id
+
+    asyncio.run(run())
+
+
+def _allowed(part: dict[str, Any]) -> dict[str, Any]:
+    if part.get("state") != "approval-requested":
+        return part
+    return {**part, "state": "approval-responded", "approval": {**part["approval"], "approved": True}}
+
+
+def test_a_message_that_is_being_made_comes_from_its_stream_alone(
+    keeper: ChatKeeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Older clients add what they are sent to a message that they have."""
+    monkeypatch.setattr(endpoint, "SAVE_SECONDS", 0.01)
+
+    async def run() -> None:
+        chat = Chat(Script((*HALF, None)), keeper)
+        await chat.post(post())
+        await asyncio.sleep(0.2)
+        assert len(await keeper.load("chat")) == 2
+        given, built = await shown_again(chat, 7)
+        assert [message.role for message in given] == ["user"]
+        assert texts(built)[0] == "Hel"
+        # It ends between the two requests of a page; a page that has it from the first gets nothing from the second.
+        assert len(await chat.messages("chat")) == 1
+        await chat.stop("chat")
+        assert b"Hel" in await drain(await chat.resume("chat"))
+        assert len(await chat.messages("chat")) == 2
+        assert await chat.resume("chat") is None
+
+    asyncio.run(run())
+
+
+def test_a_page_of_6_that_built_a_decided_call_from_its_stream_can_go_on(keeper: ChatKeeper) -> None:
+    """No chunk of 6 has the answer to a request, and the AI SDK calls such a message invalid."""
+
+    async def run() -> None:
+        chat = Chat(Script(ANSWER), keeper)
+        await drain(await chat.post(post(), version=6))
+        call = {"type": "dynamic-tool", "toolName": "Bash", "toolCallId": "c", "input": 1, "approval": {"id": "q"}}
+        built = [{**call, "state": "output-denied"}, {**call, "state": "output-available", "output": 2}]
+        messages = [user(), {"id": "a", "role": "assistant", "parts": built}, user("u2", "and?")]
+        await drain(await chat.post(post(messages=messages), version=6))
+        assert len(await chat.messages("chat")) == 4
+
+    asyncio.run(run())
+
+
+# -- a page that sends something while an answer is being made
+
+
+@pytest.mark.parametrize(
+    ("sent", "roles"),
+    [
+        ({"message": user("u2", "two")}, ["user", "assistant", "user", "assistant"]),
+        ({"message": user("u", "edited")}, ["user", "assistant"]),
+        ({"messages": [user()], "trigger": "regenerate-message"}, ["user", "assistant"]),
+        ({"message": user()}, ["user", "assistant"]),
+    ],
+)
+def test_a_request_ends_the_running_answer_and_goes_on(
+    keeper: ChatKeeper, sent: dict[str, Any], roles: list[str]
+) -> None:
+    async def run() -> None:
+        chat = Chat(Script((*HALF, None), ANSWER), keeper)
+        first = asyncio.create_task(drain(await chat.post(post())))
+        await asyncio.sleep(0.05)
+        assert b"Hello" in await drain(await chat.post(post(**sent)))
+        assert b'"type":"abort"' in await first
+        messages = await chat.messages("chat")
+        assert [message.role for message in messages] == roles
+        assert texts(messages[-1]) == ["Hello"]
+        if len(roles) > 2:
+            assert texts(messages[1]) == ["Hel", "output-error"]
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("kind", SHARED)
+def test_a_request_ends_the_running_answer_of_another_process(keeper: ChatKeeper, tmp_path: Path, kind: str) -> None:
+    async def run(shared: SharedStreams) -> None:
+        here = Chat(Script((*HALF, None)), keeper, Streams(shared.open()))
+        there_script = Script(ANSWER)
+        there = Chat(there_script, keeper, Streams(shared.open()))
+        first = asyncio.create_task(drain(await here.post(post())))
+        await asyncio.sleep(0.4)
+        assert b"Hello" in await drain(await there.post(post(message=user("u2", "two"))))
+        assert b'"type":"abort"' in await first
+        assert [texts(message) for message in await here.messages("chat")][1] == ["Hel", "output-error"]
+        assert [message.role for message in there_script.given[0].messages] == ["user", "assistant", "user"]
+        await here.close()
+        await there.close()
+
+    with asyncio.Runner() as runner:
+        for shared in each_shared_streams(kind, tmp_path, runner):
+            runner.run(run(shared))
+
+
+def test_many_requests_at_once_end_each_other_and_the_last_is_answered(keeper: ChatKeeper) -> None:
+    async def run() -> None:
+        chat = Chat(Script(ANSWER), keeper)
+        streams = await asyncio.gather(*[chat.post(post(message=user(f"u{number}"))) for number in range(5)])
+        told = await asyncio.gather(*map(drain, streams))
+        assert all(b"[DONE]" in each for each in told)
+        assert sum(message.role == "user" for message in await chat.messages("chat")) == 5
+        assert texts((await chat.messages("chat"))[-1]) == ["Hello"]
+
+    asyncio.run(run())
+
+
+def test_what_cannot_be_answered_ends_nothing(keeper: ChatKeeper) -> None:
+    async def run() -> None:
+        chat = Chat(Script(ASKING, (*GOING_ON[:-2], None)), keeper)
+        await drain(await chat.post(post()))
+        asking = to_plain((await chat.messages("chat"))[1])
+        decided = {**asking, "parts": [_allowed(part) for part in asking["parts"]]}
+        running = asyncio.create_task(drain(await chat.post(post(message=decided))))
+        await asyncio.sleep(0.05)
+        with pytest.raises(ConflictError):
+            await chat.post(post(message=decided))
+        with pytest.raises(ShapeError):
+            await chat.post(post(message={"id": "s", "role": "system", "parts": [{"type": "text", "text": "x"}]}))
+        assert not running.done()
+        await chat.close()
+        await running
+
+    asyncio.run(run())
+
+
+def test_nobody_ends_an_answer_of_somebody_else(tmp_path: Path) -> None:
+    async def run() -> None:
+        keeper = NativeKeeper(tmp_path / "turnlog.db")
+        chat = Chat(Script((*HALF, None)), keeper)
+        ann, bob = Ownership(user="ann"), Ownership(user="bob")
+        posts = [chat.post(post(message=user("a")), owner=ann), chat.post(post(message=user("b")), owner=bob)]
+        first, second = await asyncio.gather(*posts, return_exceptions=True)
+        assert isinstance(second, NotFoundError)
+        assert not isinstance(first, BaseException)
+        running = asyncio.create_task(drain(first))
+        await asyncio.sleep(0.05)
+        for owner in (bob, None):
+            with pytest.raises(NotFoundError):
+                await chat.post(post(message=user("b")), owner=owner)
+        assert not running.done()
+        await chat.close()
+        assert [message.id for message in await keeper.load("chat")][:1] == ["a"]
+        keeper.close()
+
+    asyncio.run(run())

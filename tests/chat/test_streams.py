@@ -315,7 +315,7 @@ def test_a_chat_has_one_stream_at_a_time(store: StreamStore, runner: asyncio.Run
         assert await store.newest("chat") is None
         assert await store.create("next", "chat", "7.0.173", 10.0)
         assert await store.newest("chat") == "next"
-        assert await store.state(running) == StreamState("7.0.173", 10.0, finished=True)
+        assert await store.state(running) == StreamState("7.0.173", 10.0, finished=True, chat_id="chat")
 
     runner.run(run())
 
@@ -328,7 +328,7 @@ def test_streams_change_owners_when_their_lease_runs_out_and_are_forgotten_when_
         assert not await store.append("s", [StoredFrames(1, 1, b"a")], 11.0)
         assert not await store.claim("s", 10.5, 20.0)
         assert await store.claim("s", 12.0, 20.25)
-        assert await store.state("s") == StreamState("7.0.173", 20.25, finished=False)
+        assert await store.state("s") == StreamState("7.0.173", 20.25, finished=False, chat_id="chat")
         await store.ask_to_stop("s")
         assert await store.append("s", [], 20.5)
         await store.delete_finished(30.0)

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 import warnings
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from contextlib import suppress
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 
 from msgspec import UNSET
@@ -18,6 +20,7 @@ from msgspec.structs import replace
 
 from turnlog.aisdk.chunks import StartStepChunk, UIMessageChunk
 from turnlog.aisdk.downgrade import downgrade_ui_message
+from turnlog.aisdk.message_chunks import message_chunks
 from turnlog.aisdk.parts import (
     DynamicToolUIPart,
     ReasoningUIPart,
@@ -36,9 +39,11 @@ from turnlog.arguments import checked
 from turnlog.chat.canonical import StepRecord, exact_steps, with_steps
 from turnlog.chat.conversion import for_pages, to_canonical, without_own_metadata
 from turnlog.chat.keepers import AnswerRecorder, ChatDirectory, ChatKeeper, ChatPage, MemoryKeeper, StoredChat
-from turnlog.chat.requests import AnswerPlan, ChatRequest, parse_chat_request, plan_answer
+from turnlog.chat.recovery import recovered_message
+from turnlog.chat.requests import AnswerPlan, ChatRequest, has_decision, parse_chat_request, plan_answer
 from turnlog.chat.runtime import AnswerFunction, FunctionRuntime, RunRequest, Runtime, resolved
-from turnlog.chat.streams import Streams
+from turnlog.chat.streams import POLL_SECONDS, RunningMessage, Streams
+from turnlog.errors import ConflictError, NotFoundError
 from turnlog.model import Ownership
 from turnlog.model.stream import Abort, ApprovalRequest, RunFinish, StreamError, StreamEvent
 from turnlog.store.session_state import AnswerOutcome
@@ -52,6 +57,9 @@ ABORT_SECONDS: Final = 10.0
 """How long a runtime may take to stop."""
 
 _SAVE_TRIES: Final = 3
+
+RELOAD_SECONDS: Final = 10.0
+"""How long after it was given the messages a page may resume the stream of the one that was left out of them."""
 
 _NO_APPROVALS: Final = (
     "AI SDK 5 has no approvals: a call of a tool that asks for permission waits for ever. Use version=6"
@@ -87,6 +95,7 @@ class Chat:
         tools: Literal["dynamic", "named"] = "dynamic",
         error_text: ErrorText = generic_error_text,
         on_finish: FinishFunction | None = None,
+        when_busy: Literal["replace", "refuse"] = "replace",
     ) -> None:
         """Put a backend together.
 
@@ -99,6 +108,8 @@ class Chat:
             error_text: What the page is sent for an exception of the runtime; "An error occurred." by default.
             on_finish: Called with every answer once it has ended and is saved; it may be async. What it raises is
                 logged.
+            when_busy: What a request does to the running answer of its chat. `replace` stops it, keeps what was shown
+                and goes on, as a page expects that stops, edits or regenerates; `refuse` is a ConflictError.
 
         Raises:
             TypeError: The runtime, the keeper or the streams are not what they must be.
@@ -109,6 +120,9 @@ class Chat:
         self._streams = Streams() if streams is None else streams
         self._tools: Literal["dynamic", "named"] = tools
         self._error_text = error_text
+        self._replaces = when_busy == "replace"
+        self._left_out: dict[str, list[tuple[str, float]]] = {}
+        """Chat -> the streams whose message pages were not given, because they resume the stream, and when."""
         self._has_warned = False
         """Whether it was said that AI SDK 5 has no approvals."""
 
@@ -135,7 +149,8 @@ class Chat:
     ) -> AsyncGenerator[bytes, None]:
         """Begin to answer a request; the bytes of the stream.
 
-        The chat's stream is reserved first, so that of two requests at once only one reads and changes the chat.
+        The chat's stream is reserved first, so that of two requests at once only one reads and changes the chat. An
+        answer that runs is stopped before (`when_busy`), unless the request cannot be answered anyway.
 
         Args:
             request: What the page sent.
@@ -146,11 +161,12 @@ class Chat:
         Raises:
             ShapeError: It does not fit the chat (HTTP 400).
             NotFoundError: It is about a message that the chat does not have, or the chat is somebody else's (HTTP 404).
-            ConflictError: The chat is being answered, or was deleted (HTTP 409).
+            ConflictError: The chat is being answered and `when_busy` is `refuse`, a permission request is open or was
+                answered before, or the chat was deleted (HTTP 409).
             Exception: What the keeper raised; nothing was begun.
         """
         await self._check(request.chat_id, owner)
-        stream_id = await self._streams.reserve(request.chat_id, version)
+        stream_id = await self._reserve(request, version, owner)
         try:
             plan = plan_answer(await resolved(self._keeper.load(request.chat_id)), request)
             if owner is not None:
@@ -171,15 +187,21 @@ class Chat:
 
     @checked
     async def resume(self, chat_id: str, *, owner: Ownership | None = None) -> AsyncGenerator[bytes, None] | None:
-        """The chat's running stream, from its start; None (HTTP 204) if there is none."""
+        """The chat's running stream, from the start of its message; None (HTTP 204) if there is none."""
         await self._check(chat_id, owner)
-        return await self._streams.resume(chat_id)
+        stream = await self._streams.resume(chat_id, recover=self._recover)
+        left_out = self._take_left_out(chat_id)
+        if stream is None and left_out is not None:
+            # It has ended since the page was given the other messages.
+            with suppress(NotFoundError):
+                stream = await self._streams.subscribe(left_out)
+        return stream
 
     @checked
     async def stop(self, chat_id: str, *, owner: Ownership | None = None) -> bool:
         """End the running answer in a valid way, and wait until it is saved; whether one ran."""
         await self._check(chat_id, owner)
-        return await self._streams.stop(chat_id)
+        return await self._streams.stop(chat_id, recover=self._recover)
 
     @checked
     async def chats(self, *, owner: Ownership | None = None, limit: int = 50, cursor: str | None = None) -> ChatPage:
@@ -198,16 +220,25 @@ class Chat:
     async def delete(self, chat_id: str, *, owner: Ownership | None = None) -> None:
         """End the running answer, and remove the chat for good: its id cannot be used again. Raises NotFoundError."""
         await self._check(chat_id, owner)
-        await self._streams.stop(chat_id)
+        await self._streams.stop(chat_id, recover=self._recover)
         await resolved(self.directory.delete(chat_id, owner))
         await self._streams.delete(chat_id)
 
     @checked
     async def messages(self, chat_id: str, *, version: Version = 7, owner: Ownership | None = None) -> list[UIMessage]:
-        """The messages of a chat, for a page to begin with (`useChat({messages})`)."""
+        """The messages of a chat, for a page to begin with (`useChat({messages, resume: true})`).
+
+        The message that is being made is left out: the page gets all of it from the stream that it resumes. Older
+        clients (5.0.100, 6.0.100, 7.0.0) add the stream to a message that they have, and would show its text twice.
+        """
         await self._check(chat_id, owner)
         release = sdk_version(version)
-        stored = [without_own_metadata(message) for message in await resolved(self._keeper.load(chat_id))]
+        running = await self._running_message(chat_id)
+        loaded = await resolved(self._keeper.load(chat_id))
+        if running is not None and any(message.id == running.message_id for message in loaded):
+            self._note_left_out(chat_id, running.stream_id)
+            loaded = [message for message in loaded if message.id != running.message_id]
+        stored = [without_own_metadata(message) for message in loaded]
         if release.major == 7:
             return stored
         return [shown for message in stored for shown in downgrade_ui_message(message, version=release).messages]
@@ -236,6 +267,50 @@ class Chat:
             self._has_warned = True
             logger.warning(_NO_APPROVALS)
 
+    async def _reserve(self, request: ChatRequest, version: Version, owner: Ownership | None) -> str:
+        """Reserve the chat's stream; an answer that runs is ended first."""
+        chat_id = request.chat_id
+        while True:
+            try:
+                return await self._streams.reserve(chat_id, version, recover=self._recover)
+            except ConflictError:
+                # A decision that comes while an answer runs comes a second time: it must not end the run that it began.
+                if not self._replaces or has_decision(request):
+                    raise
+            stored = await resolved(self._keeper.load(chat_id))
+            if not stored:
+                # The first request of a new chat has not said yet whose it is.
+                await asyncio.sleep(POLL_SECONDS)
+                continue
+            await self._check(chat_id, owner)
+            # What cannot be answered ends nothing; what is not known yet may be in the answer that runs.
+            with suppress(NotFoundError):
+                plan_answer(stored, request)
+            await self._streams.stop(chat_id, recover=self._recover)
+
+    async def _running_message(self, chat_id: str) -> RunningMessage | None:
+        try:
+            return await self._streams.running_message(chat_id, recover=self._recover)
+        except Exception:
+            # What was said before can be read without the store of streams.
+            logger.exception("it is not known whether chat %s is being answered", chat_id)
+            return None
+
+    def _note_left_out(self, chat_id: str, stream_id: str) -> None:
+        since = time.monotonic() - RELOAD_SECONDS
+        self._left_out = {chat: noted for chat, noted in self._left_out.items() if noted[-1][1] > since}
+        self._left_out.setdefault(chat_id, []).append((stream_id, time.monotonic()))
+
+    def _take_left_out(self, chat_id: str) -> str | None:
+        """The stream of a message that was left out for a page that has not resumed since."""
+        noted = self._left_out.get(chat_id)
+        if not noted:
+            return None
+        stream_id, at = noted.pop()
+        if not noted:
+            del self._left_out[chat_id]
+        return stream_id if at > time.monotonic() - RELOAD_SECONDS else None
+
     async def _check(self, chat_id: str, owner: Ownership | None) -> None:
         if owner is not None or isinstance(self._keeper, ChatDirectory):
             await resolved(self.directory.check(chat_id, owner))
@@ -255,8 +330,11 @@ class Chat:
         message_id = generate_message_id() if continued is None else continued.id
         builder = AnswerBuilder(message_id, continued, tools=self._tools)
         writer = ChunkWriter(version, message_id=message_id, continued=continued, tools=self._tools)
-        self._streams.run(stream_id, self._answer(run, builder, version), writer, error_text=self._error_text)
-        return await self._streams.subscribe(stream_id)
+        # The page that sent the request has what the message had before; one that comes back builds it from nothing.
+        replayed = [] if continued is None else message_chunks(without_own_metadata(continued), version=version)
+        source = self._answer(run, builder, version)
+        self._streams.run(stream_id, source, writer, error_text=self._error_text, replayed=replayed)
+        return await self._streams.subscribe(stream_id, len(replayed))
 
     # -- a run
 
@@ -308,6 +386,20 @@ class Chat:
                 await self._runtime.abort(chat_id)
         except Exception:
             logger.exception("the run of chat %s could not be ended", chat_id)
+
+    async def _recover(self, chat_id: str, chunks: list[UIMessageChunk], version: str) -> None:
+        """Save what pages were shown of an answer whose server was killed."""
+        for number in range(_SAVE_TRIES):
+            try:
+                stored = await resolved(self._keeper.load(chat_id))
+                message = recovered_message(stored, chunks, version=version)
+                if message is not None:
+                    await resolved(self._keeper.save(chat_id, [message]))
+            except Exception:
+                logger.exception("an answer of chat %s that a killed server left could not be saved", chat_id)
+                await asyncio.sleep(SAVE_SECONDS * number)
+            else:
+                return
 
     # -- saving
 

@@ -141,12 +141,40 @@ def _messages_of(body: dict[str, Any]) -> list[Any]:
 
 def _validated(body: dict[str, Any], values: list[Any], version: Version) -> list[UIMessage]:
     try:
-        return validate_ui_messages(values, version=version)
+        return validate_ui_messages([_with_answers(value) for value in values], version=version)
     except ShapeError as error:
         # The page sent no list of its own: the place is that in its body.
         place = error.json_path.removeprefix("$")
         place = f"messages{place}" if "messages" in body else f"message{place.removeprefix('[0]')}"
         raise ShapeError(error.reason, json_path=f"$.{place}") from error
+
+
+_ANSWERS: Final = {"output-available": True, "output-error": True, "output-denied": False}
+"""State of a call that has ended -> the answer to its permission request."""
+
+
+def _with_answers(message: Any) -> Any:
+    """The message as it was sent, with the answers to permission requests that follow from the states of their calls.
+
+    No chunk of AI SDK 6 has an answer: a page that has built such a message from its stream lacks it.
+    """
+    if not isinstance(message, dict):
+        return cast("object", message)
+    fields = cast("dict[str, Any]", message)
+    parts = fields.get("parts")
+    if not isinstance(parts, list):
+        return fields
+    return {**fields, "parts": [_with_answer(part) for part in cast("list[Any]", parts)]}
+
+
+def _with_answer(part: Any) -> Any:
+    if not isinstance(part, dict):
+        return cast("object", part)
+    fields = cast("dict[str, Any]", part)
+    state, approval = fields.get("state"), fields.get("approval")
+    if not (isinstance(state, str) and state in _ANSWERS and isinstance(approval, dict)):
+        return fields
+    return {**fields, "approval": {"approved": _ANSWERS[state], **cast("dict[str, Any]", approval)}}
 
 
 # -- deciding
@@ -221,6 +249,14 @@ def _continue(stored: Sequence[UIMessage], newest: UIMessage) -> AnswerPlan:
     if is_changed:
         merged = with_decisions(stored[index], merged)
     return AnswerPlan([*stored[:index], merged], merged, [], is_changed=is_changed)
+
+
+def has_decision(request: ChatRequest) -> bool:
+    """Whether the request answers a permission request."""
+    newest = request.messages[-1] if request.messages and request.trigger == "submit-message" else None
+    if newest is None or newest.role != "assistant":
+        return False
+    return any(part.state == "approval-responded" for part in _tool_parts(newest))
 
 
 def _check_decisions(stored: UIMessage, sent: UIMessage) -> None:

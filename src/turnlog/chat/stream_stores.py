@@ -55,6 +55,7 @@ class StreamState(NamedTuple):
     lease_until: float
     """When the owner's lease ends, in seconds since the epoch."""
     finished: bool
+    chat_id: str
 
 
 class StreamStore(Protocol):
@@ -123,7 +124,9 @@ class MemoryStreamStore:
         """Begin a stream if none runs."""
         if await self.newest(chat_id) is not None:
             return False
-        self._streams[stream_id] = _MemoryStream(chat_id, StreamState(version, lease_until, finished=False))
+        self._streams[stream_id] = _MemoryStream(
+            chat_id, StreamState(version, lease_until, finished=False, chat_id=chat_id)
+        )
         return True
 
     async def append(self, stream_id: str, frames: Sequence[StoredFrames], lease_until: float) -> bool:
@@ -276,8 +279,9 @@ class SqliteStreamStore:
 
     async def state(self, stream_id: str) -> StreamState | None:
         """The state of a stream."""
-        rows = await self._read("select version, lease_until, finished from streams where stream_id = ?", (stream_id,))
-        return StreamState(rows[0][0], rows[0][1], bool(rows[0][2])) if rows else None
+        query = "select version, lease_until, finished, chat_id from streams where stream_id = ?"
+        rows = await self._read(query, (stream_id,))
+        return StreamState(rows[0][0], rows[0][1], bool(rows[0][2]), rows[0][3]) if rows else None
 
     async def read(self, stream_id: str, after: int, max_bytes: int) -> list[StoredFrames]:
         """Frames after a number."""
@@ -354,8 +358,10 @@ def _connect(path: Path | str) -> sqlite3.Connection:
     return connection
 
 
-_ENTRIES: Final = 4
-"""How many entries are read at once; each may be as large as the whole answer."""
+_FEWEST_ENTRIES: Final = 4
+_MOST_ENTRIES: Final = 256
+"""How many entries are read at once: few at first, as each may be as large as the whole answer, and twice as many each
+time, as most have one word."""
 
 # KEYS are the stream's hash, its entries and the finished streams (of the last script: these only), ARGV[1] is what all
 # keys begin with.
@@ -484,16 +490,17 @@ class RedisStreamStore:
 
     async def state(self, stream_id: str) -> StreamState | None:
         """The state of a stream."""
-        found = await self._client.hmget(self._stream(stream_id), ["version", "lease", "finished"])
-        version, lease, finished = cast("list[bytes | None]", found)
-        if version is None or lease is None:
+        found = await self._client.hmget(self._stream(stream_id), ["version", "lease", "finished", "chat"])
+        version, lease, finished, chat_id = cast("list[bytes | None]", found)
+        if version is None or lease is None or chat_id is None:
             return None
-        return StreamState(version.decode(), float(lease), finished == b"1")
+        return StreamState(version.decode(), float(lease), finished == b"1", chat_id.decode())
 
     async def read(self, stream_id: str, after: int, max_bytes: int) -> list[StoredFrames]:
         """Frames after a number."""
-        found, size, start = list[StoredFrames](), 0, after + 1
-        while entries := await self._client.xrange(self._frames(stream_id), f"{start}-0", count=_ENTRIES):
+        found, size, start, count = list[StoredFrames](), 0, after + 1, _FEWEST_ENTRIES
+        while entries := await self._client.xrange(self._frames(stream_id), f"{start}-0", count=count):
+            count = min(2 * count, _MOST_ENTRIES)
             for id, fields in cast("list[tuple[bytes, dict[bytes, bytes]]]", entries):
                 last, data = int(id.partition(b"-")[0]), fields[b"data"]
                 if found and size + len(data) > max_bytes:

@@ -8,6 +8,10 @@ In the process that makes a stream (`LiveStream`) every chunk is encoded once. W
 (in two, if there are many readers) is sealed into one block of bytes, which all readers send as it is. A reader is a
 number, its position in the stream: nothing waits in a queue for it, so slow readers cost no memory. Blocks that are
 stored and older than the tail are dropped; a reader that is behind reads from the store.
+
+Readers get a block once it is stored, so that a killed server has shown nothing that is lost. While one block is being
+stored, the next ones become one: a slow store makes larger blocks, not a longer queue. A store that fails or takes
+longer than `MOST_SECONDS` holds nobody up.
 """
 
 from __future__ import annotations
@@ -16,10 +20,10 @@ import asyncio
 import logging
 import time
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterable, Iterator
-from typing import Final
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterator, Sequence
+from typing import Final, NamedTuple, TypeAlias
 
-from turnlog.aisdk.chunks import UIMessageChunk
+from turnlog.aisdk.chunks import StartChunk, UIMessageChunk
 from turnlog.aisdk.sse import DONE, KEEP_ALIVE, Frames, SseEncoder, decode_chunks
 from turnlog.aisdk.streaming import ErrorText, generic_error_text, pump
 from turnlog.aisdk.versions import Version, sdk_version
@@ -42,6 +46,13 @@ MANY_READERS: Final = 16
 TAIL_BYTES: Final = 262_144
 """How much of the newest part of a stream is kept in memory."""
 
+MOST_SECONDS: Final = 1.0
+"""How long readers wait for frames that are being stored."""
+
+Recover: TypeAlias = Callable[[str, list[UIMessageChunk], str], Awaitable[None]]
+"""Saves the message of a stream whose server is gone; it gets the chat, the chunks up to a valid end, and the AI SDK
+release for which they are written."""
+
 
 class LiveStream:
     """Takes chunks, gives them to any number of readers and, from time to time, to the store."""
@@ -53,12 +64,21 @@ class LiveStream:
         self.is_cancelled = False
         """Whether it was stopped before its source had begun."""
         self.ended = False
+        """Whether no chunk follows."""
+        self.closed = False
+        """Whether it has ended and all that could be stored is."""
+        self.fresh = asyncio.Event()
+        """Set when there is something to store."""
         self._store = store
         self._loop = asyncio.get_running_loop()
         self.frames = Frames(self._seal_soon)
         """The chunks of the current turn of the event loop."""
         self._blocks: list[StoredFrames] = []
+        self._pending: list[StoredFrames] = []
+        """Sealed blocks that readers do not have yet, because they are not stored."""
         self._last = 0
+        """Number of the last frame that readers have."""
+        self._sealed = 0
         """Number of the last sealed frame."""
         self._saved = 0
         """Number of the last stored frame."""
@@ -69,6 +89,8 @@ class LiveStream:
         self._beats = 0
         self._saving: asyncio.Future[None] | None = None
         """Done after the next attempt to store something; the source waits for it."""
+        self._is_store_late = False
+        """Whether the store fails or is slow, so that readers do not wait for it."""
 
     @property
     def is_full(self) -> bool:
@@ -92,12 +114,18 @@ class LiveStream:
     @property
     def has_unsaved(self) -> bool:
         """Whether any frame is not yet stored."""
-        return self._last > self._saved
+        return self._sealed > self._saved
 
     def end(self) -> None:
-        """End the stream."""
+        """Take no more chunks."""
         self._seal()
         self.ended = True
+        self.fresh.set()
+
+    def close(self) -> None:
+        """Let the readers end: what could be stored is."""
+        self._publish()
+        self.closed = True
         self._wake()
 
     def beat(self) -> None:
@@ -117,7 +145,7 @@ class LiveStream:
                         return  # It ended long ago, and the store has forgotten it meanwhile.
                     position = found.last
                     yield found.data
-                elif self.ended:
+                elif self.closed:
                     break
                 elif beats != self._beats:
                     beats = self._beats
@@ -132,17 +160,36 @@ class LiveStream:
 
     async def save(self, lease_until: float) -> bool:
         """Store what is not yet stored, and free what nobody needs in memory; whether somebody asked for a stop."""
-        last = self._last
-        unsaved = self._blocks[index_of_frame(self._blocks, self._saved + 1) :] if self._saved < last else []
-        frames = list(_rows(unsaved))
+        last = self._sealed
+        shown = self._blocks[index_of_frame(self._blocks, self._saved + 1) :] if self._saved < self._last else []
+        frames = list(_rows([*shown, *self._pending]))
+        timer = self._loop.call_later(MOST_SECONDS, self._go_on_without_store)
         try:
             to_stop = await self._store.append(self.stream_id, frames, lease_until)
+        except BaseException:
+            # A run does not end because it cannot be stored.
+            self._go_on_without_store()
+            raise
         finally:
-            # Also after a failure: a run does not end because it cannot be stored.
+            timer.cancel()
             self._resume_source()
-        self._saved = last
+        self._saved, self._is_store_late = last, False
+        self._publish(last)
         self._drop()
         return to_stop
+
+    def _go_on_without_store(self) -> None:
+        self._is_store_late = True
+        self._publish()
+
+    def _publish(self, last: int | None = None) -> None:
+        """Give readers the blocks up to a frame; all by default."""
+        number = len(self._pending) if last is None else index_of_frame(self._pending, last + 1)
+        if number:
+            self._blocks += self._pending[:number]
+            del self._pending[:number]
+            self._last = self._blocks[-1].last
+            self._wake()
 
     def _resume_source(self) -> None:
         waiting, self._saving = self._saving, None
@@ -152,11 +199,14 @@ class LiveStream:
     def _seal(self) -> None:
         if not self.frames:
             return
-        block = StoredFrames(self._last + 1, *self.frames.take())
-        self._blocks.append(block)
-        self._last += block.number
+        block = StoredFrames(self._sealed + 1, *self.frames.take())
+        self._pending.append(block)
+        self._sealed += block.number
         self._size += len(block.data)
-        self._wake()
+        if self._is_store_late:
+            self._publish()
+        else:
+            self.fresh.set()
 
     def _wake(self) -> None:
         waiting, self._readers = self._readers, []
@@ -221,13 +271,20 @@ def _after(block: StoredFrames, position: int) -> StoredFrames:
 logger = logging.getLogger(__name__)
 
 SAVE_SECONDS: Final = 0.25
-"""How often a stream is stored: a killed server loses no more than this."""
+"""How often the lease of a silent stream is renewed, and how soon a store that failed is tried again."""
 
 LEASE_SECONDS: Final = 5.0
 """A stream whose owner did not renew its lease for so long has lost its server."""
 
 POLL_SECONDS: Final = 0.1
 """How often a stream of another process is queried."""
+
+
+class RunningMessage(NamedTuple):
+    """A message that is being made, and the stream that makes it."""
+
+    stream_id: str
+    message_id: str
 
 
 class Streams:
@@ -267,8 +324,10 @@ class Streams:
         return stream_id
 
     @checked
-    async def reserve(self, chat_id: str, version: Version) -> str:
+    async def reserve(self, chat_id: str, version: Version, *, recover: Recover | None = None) -> str:
         """Begin a chat's stream before its source exists, so that nobody else begins one; `run` or `discard` it.
+
+        `recover` is called if the chat's last stream has lost its server.
 
         Raises:
             ConflictError: The chat has a stream that runs.
@@ -276,7 +335,7 @@ class Streams:
         stream_id = uuid.uuid4().hex
         await self._store.delete_finished(time.time() - self._keep_finished)
         while not await self._store.create(stream_id, chat_id, str(sdk_version(version)), time.time() + LEASE_SECONDS):
-            await self._wait_for_last(chat_id)
+            await self._wait_for_last(chat_id, recover)
         self._live[stream_id] = LiveStream(stream_id, self._store)
         return stream_id
 
@@ -288,22 +347,35 @@ class Streams:
         writer: ChunkWriter,
         *,
         error_text: ErrorText = generic_error_text,
+        replayed: Sequence[UIMessageChunk] = (),
     ) -> None:
         """Run a source to its end, in the background, as the stream that was reserved for it.
 
-        `error_text` makes what readers are sent for an exception of the source.
+        Args:
+            stream_id: The stream.
+            source: The events.
+            writer: Makes their chunks.
+            error_text: Makes what readers are sent for an exception of the source.
+            replayed: The first frames, for readers that come back: what the page that began the stream has already.
         """
-        self._tasks[stream_id] = asyncio.create_task(self._run(self._live[stream_id], source, writer, error_text))
+        live = self._live[stream_id]
+        _put_all(live, replayed)
+        self._tasks[stream_id] = asyncio.create_task(self._run(live, source, writer, error_text))
 
     async def discard(self, stream_id: str) -> None:
         """End a reserved stream that gets no source."""
         live = self._live.pop(stream_id)
         live.end()
+        live.close()
         await self._store.finish(stream_id)
 
     @checked
-    async def subscribe(self, stream_id: str, after: int = 0) -> AsyncGenerator[bytes, None]:
+    async def subscribe(
+        self, stream_id: str, after: int = 0, *, recover: Recover | None = None
+    ) -> AsyncGenerator[bytes, None]:
         """The bytes of a stream after a frame number (they count from 1), past and future.
+
+        `recover` is called if the stream's server is found to be gone.
 
         Raises:
             NotFoundError: There is no such stream, or it ended some time ago.
@@ -314,21 +386,45 @@ class Streams:
         state = await self._store.state(stream_id)
         if state is None:
             raise NotFoundError(f"there is no stream {stream_id}")
-        return self._follow(stream_id, after)
+        return self._follow(stream_id, after, recover)
 
     @checked
-    async def resume(self, chat_id: str, after: int = 0) -> AsyncGenerator[bytes, None] | None:
-        """A chat's running stream; None (HTTP 204) if there is none (R-O22)."""
+    async def resume(
+        self, chat_id: str, after: int = 0, *, recover: Recover | None = None
+    ) -> AsyncGenerator[bytes, None] | None:
+        """A chat's running stream; None (HTTP 204) if there is none (R-O22). `recover` as for `subscribe`."""
         stream_id = await self._store.newest(chat_id)
         live = None if stream_id is None else self._live.get(stream_id)
         ended = live is not None and live.ended
-        return None if stream_id is None or ended else await self.subscribe(stream_id, after)
+        return None if stream_id is None or ended else await self.subscribe(stream_id, after, recover=recover)
 
     @checked
-    async def stop(self, chat_id: str) -> bool:
+    async def running_message(self, chat_id: str, *, recover: Recover | None = None) -> RunningMessage | None:
+        """The message that the chat's running stream makes; None if nothing runs or it has not begun.
+
+        A stream that has ended is waited for until it is stored, and one whose server is gone is ended.
+        """
+        stream_id = await self._store.newest(chat_id)
+        if stream_id is None:
+            return None
+        live = self._live.get(stream_id)
+        if live is None:
+            state = await self._store.state(stream_id)
+            if state is None or state.finished or await self._end_abandoned(stream_id, state, recover):
+                return None
+        elif live.ended:
+            await self.finished(stream_id)
+            return None
+        rows = await self._store.read(stream_id, 0, 1)
+        chunks = decode_chunks(rows[0].data, strict=False) if rows else []
+        named = next((chunk.message_id for chunk in chunks if isinstance(chunk, StartChunk)), None)
+        return RunningMessage(stream_id, named) if isinstance(named, str) else None
+
+    @checked
+    async def stop(self, chat_id: str, *, recover: Recover | None = None) -> bool:
         """Abort the chat's run, in whichever process it is, and wait for its end; whether one ran.
 
-        Its readers get a valid end of the stream.
+        Its readers get a valid end of the stream. `recover` as for `subscribe`.
         """
         stream_id = await self._store.newest(chat_id)
         if stream_id is None:
@@ -336,7 +432,7 @@ class Streams:
         task = self._tasks.get(stream_id)
         if task is None:
             await self._store.ask_to_stop(stream_id)
-            await self._ended(stream_id)
+            await self._ended(stream_id, recover)
         else:
             self._cancel(stream_id, task)
             await asyncio.wait([task])
@@ -376,8 +472,7 @@ class Streams:
     async def _run(
         self, live: LiveStream, source: AsyncIterable[StreamEvent], writer: ChunkWriter, error_text: ErrorText
     ) -> None:
-        ended = asyncio.Event()
-        saving = asyncio.create_task(self._save_often(live, ended))
+        saving = asyncio.create_task(self._save_often(live))
         live.has_begun = True
         try:
             if live.is_cancelled:
@@ -390,16 +485,19 @@ class Streams:
             _put_all(live, writer.fail())
         finally:
             live.end()
-            ended.set()
             await asyncio.wait([saving])
             await self._finish(live)
 
-    async def _save_often(self, live: LiveStream, ended: asyncio.Event) -> None:
-        silent = 0.0
-        while not await _is_set_within(ended, SAVE_SECONDS):
-            silent = 0.0 if live.has_unsaved else silent + SAVE_SECONDS
-            if silent >= self._keep_alive:
-                silent = 0.0
+    async def _save_often(self, live: LiveStream) -> None:
+        last = time.monotonic()
+        while not live.ended:
+            await _is_set_within(live.fresh, SAVE_SECONDS)
+            live.fresh.clear()
+            now = time.monotonic()
+            if live.has_unsaved:
+                last = now
+            elif now - last >= self._keep_alive:
+                last = now
                 live.beat()
             if await self._save(live):
                 self._cancel(live.stream_id, self._tasks[live.stream_id])
@@ -417,25 +515,26 @@ class Streams:
             await self._store.finish(live.stream_id)
         except Exception:
             logger.exception("the end of stream %s could not be stored", live.stream_id)
+        live.close()
         del self._live[live.stream_id]
         del self._tasks[live.stream_id]
 
     # -- streams of other processes
 
-    async def _wait_for_last(self, chat_id: str) -> None:
+    async def _wait_for_last(self, chat_id: str, recover: Recover | None) -> None:
         """Wait for the end of the chat's last stream. Raises ConflictError as soon as its owner is seen to be alive."""
         stream_id = await self._store.newest(chat_id)
         if stream_id is None:
             return
         live = self._live.get(stream_id)
         if live is None:
-            await self._ended(stream_id, is_patient=False)
+            await self._ended(stream_id, recover, is_patient=False)
         elif live.ended and stream_id in self._tasks:
             await asyncio.wait([self._tasks[stream_id]])
         else:
             raise ConflictError(f"chat {chat_id} is being answered")
 
-    async def _ended(self, stream_id: str, *, is_patient: bool = True) -> None:
+    async def _ended(self, stream_id: str, recover: Recover | None, *, is_patient: bool = True) -> None:
         """Wait for the end of a stream of another process; end it here if that process is gone.
 
         Raises:
@@ -446,10 +545,10 @@ class Streams:
             if not is_patient and lease is not None and state.lease_until > lease:
                 raise ConflictError("the chat is being answered by another process")
             lease = state.lease_until
-            if not await self._end_abandoned(stream_id, state):
+            if not await self._end_abandoned(stream_id, state, recover):
                 await asyncio.sleep(POLL_SECONDS)
 
-    async def _follow(self, stream_id: str, after: int) -> AsyncGenerator[bytes, None]:
+    async def _follow(self, stream_id: str, after: int, recover: Recover | None) -> AsyncGenerator[bytes, None]:
         position, silent = after, 0.0
         while True:
             state = await self._store.state(stream_id)
@@ -460,7 +559,7 @@ class Streams:
                 yield found.data
             elif state is None or state.finished:
                 break
-            elif not await self._end_abandoned(stream_id, state):
+            elif not await self._end_abandoned(stream_id, state, recover):
                 await asyncio.sleep(POLL_SECONDS)
                 silent += POLL_SECONDS
                 if silent >= self._keep_alive:
@@ -468,8 +567,8 @@ class Streams:
                     yield KEEP_ALIVE
         yield DONE
 
-    async def _end_abandoned(self, stream_id: str, state: StreamState) -> bool:
-        """End a stream whose server is gone, so that its message is valid; False if it still has one."""
+    async def _end_abandoned(self, stream_id: str, state: StreamState, recover: Recover | None) -> bool:
+        """End a stream whose server is gone, so that its message is valid and saved; False if it still has one."""
         now = time.time()
         if state.lease_until >= now or not await self._store.claim(stream_id, now, now + LEASE_SECONDS):
             return False
@@ -479,7 +578,11 @@ class Streams:
             position = more[-1].last
         chunks = decode_chunks(b"".join([row.data for row in rows]), version=state.version, strict=False)
         encode = SseEncoder().encode
-        frames = [encode(chunk) for chunk in closing_chunks(chunks, state.version)]
+        closing = closing_chunks(chunks, state.version)
+        if recover is not None:
+            # First: whoever finds a server gone that was doing this does it again.
+            await recover(state.chat_id, [*chunks, *closing], state.version)
+        frames = [encode(chunk) for chunk in closing]
         if frames:
             last = StoredFrames(position + 1, len(frames), b"".join(frames))
             await self._store.append(stream_id, [last], now + LEASE_SECONDS)
@@ -487,7 +590,7 @@ class Streams:
         return True
 
 
-def _put_all(live: LiveStream, chunks: list[UIMessageChunk]) -> None:
+def _put_all(live: LiveStream, chunks: Sequence[UIMessageChunk]) -> None:
     for chunk in chunks:
         live.frames.put(chunk)
 
