@@ -135,7 +135,7 @@ def test_listing_the_agents_imports_nothing_that_reads_logs() -> None:
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
-def test_describing_the_agents_and_looking_for_their_homes_imports_nothing_that_reads_logs(home: Path) -> None:
+def test_describing_agents_and_homes_imports_no_reader(home: Path) -> None:
     program = (
         "import sys; from turnlog.agents import agents\n"
         "for each in agents(): each.home_folders(), each.roots()\n"

@@ -76,9 +76,7 @@ def test_a_changed_row_reads_as_it_is_now_and_counts_once(name: str, length: str
 
 
 @pytest.mark.parametrize("name", [case.name for case in one_per_package() if case.empty is not None])
-def test_sessions_whose_messages_were_deleted_say_nothing_any_more_and_are_counted_once(
-    name: str, tmp_path: Path
-) -> None:
+def test_sessions_with_deleted_messages_are_empty_and_counted_once(name: str, tmp_path: Path) -> None:
     """R-S13: the messages stay in the history, as what the rows said before."""
     case = CASES[name]
     home = case.write_home(case.recorded[0], tmp_path / case.home)
@@ -94,7 +92,7 @@ def test_sessions_whose_messages_were_deleted_say_nothing_any_more_and_are_count
 
 
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.said is not None])
-def test_rows_that_go_leave_nothing_twice_and_are_as_before_when_they_are_back(name: str, tmp_path: Path) -> None:
+def test_rows_that_vanish_and_return_are_as_before(name: str, tmp_path: Path) -> None:
     """R-S13"""
     case = CASES[name]
     home = case.write_home(case.recorded[0], tmp_path / case.home)

@@ -115,7 +115,7 @@ def test_a_copy_is_made_once_for_all_sessions(home: Path, monkeypatch: pytest.Mo
     assert copied == [file]
 
 
-def test_a_database_that_changes_while_it_is_copied_is_a_problem_until_it_rests(
+def test_a_database_that_changes_while_copied_is_a_problem_until_it_rests(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     [file] = write("opencode", home)

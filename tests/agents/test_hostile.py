@@ -395,7 +395,7 @@ def test_logs_whose_first_record_is_broken_stay_sessions_of_their_own(name: str)
 
 
 @pytest.mark.parametrize("name", [case.name for case in CASES.values() if case.repeats_records])
-def test_records_that_come_twice_say_what_they_say_once_however_they_are_read(name: str) -> None:
+def test_repeated_records_count_once_however_they_are_read(name: str) -> None:
     """Some versions write a line twice; whether one feed or two see both must not matter."""
     for source, lines in logs(name):
         twice = [line for line in lines for _ in range(2)]

@@ -74,7 +74,7 @@ def test_a_file_is_recognised_and_its_variable_counts(
 
 
 @pytest.mark.parametrize("name", [EXAMPLE])
-def test_records_without_an_id_and_of_any_size_are_messages_and_events_of_their_own(name: str) -> None:
+def test_records_without_an_id_are_separate_messages_and_events(name: str) -> None:
     """What somebody who copies the example would not see at first."""
     source = next(iter(agent(name).discover([HOME])))
     lines = [

@@ -109,7 +109,7 @@ def messages_of(store: Store) -> dict[str, list[Message]]:
 
 
 @pytest.mark.parametrize("name", [name for name in FOUND if CASES[name].empty is not None])
-def test_a_restored_session_without_a_message_is_in_a_database_that_can_be_read(name: str, tmp_path: Path) -> None:
+def test_a_restored_session_without_messages_is_readable(name: str, tmp_path: Path) -> None:
     case = CASES[name]
     home = case.write_home(case.recorded[0], tmp_path / case.home)
     sync(tmp_path / "turnlog.db", roots=[home], agents=[agent(name)])

@@ -28,7 +28,7 @@ def shown(messages: list[UIMessage] | tuple[UIMessage, ...]) -> list[tuple[str, 
     return [(message.id, [part.text for part in message.parts if isinstance(part, TextUIPart)]) for message in messages]
 
 
-def test_an_error_ends_the_answer_of_a_page_and_not_that_of_a_stream_reader() -> None:
+def test_an_error_ends_the_answer_of_a_page_not_of_a_stream() -> None:
     """R-S13"""
     chunks = [start("a1"), *text("t", "one"), ERROR, *text("u", "two")]
     chat = read_chat(chunks, [PROMPT])

@@ -261,7 +261,7 @@ def test_input_that_still_streams() -> None:
 
 
 @pytest.mark.parametrize("version", [5, "6.0.38", 6, 7])
-def test_what_a_provider_wants_back_is_kept_where_a_release_has_no_place_for_it(version: int | str) -> None:
+def test_provider_data_is_kept_where_a_release_has_no_field_for_it(version: int | str) -> None:
     """Validators take out of a message what their release does not know."""
     provider = ProviderData(name="openai", opaque={"item_id": "i"})
     given = answer(ToolCallPart(tool_call_id="c", tool_name="Bash", state=ToolState.INPUT_STREAMING, provider=provider))

@@ -150,7 +150,7 @@ def test_a_part_with_what_it_must_and_may_have_is_valid_and_comes_back(part: Jso
 
 
 @pytest.mark.parametrize("part", cases(REFUSED))
-def test_a_part_without_what_it_must_have_or_with_what_is_anothers_is_refused_at_its_place(part: Json) -> None:
+def test_a_part_with_missing_or_foreign_fields_is_refused_by_place(part: Json) -> None:
     with pytest.raises(ShapeError) as caught:
         validate_ui_messages([message(TEXT), message(TEXT, part)])
     assert caught.value.json_path.startswith("$[1].parts[1]")

@@ -171,7 +171,7 @@ def test_a_denied_call_stays_denied(status: str) -> None:
     assert writer.skipped == 1
 
 
-def test_an_approval_request_is_sent_at_once_where_the_response_can_follow_and_else_when_the_run_waits() -> None:
+def test_an_approval_request_is_sent_at_once_or_when_the_run_waits() -> None:
     answered = [
         CALL,
         APPROVAL_REQUEST,

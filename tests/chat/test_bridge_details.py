@@ -334,7 +334,7 @@ def test_another_interrupt_is_data_of_the_page() -> None:
     assert data["value"] == {"how": "many?"}
 
 
-def test_a_graph_gets_the_context_and_hides_models_that_are_not_for_the_page() -> None:
+def test_a_graph_gets_the_context_and_hides_internal_models() -> None:
     hidden: BaseChatModel = FakeListChatModel(responses=["A title"])
 
     async def node(state: Any, runtime: Any) -> Any:

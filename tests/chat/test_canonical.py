@@ -63,7 +63,7 @@ def test_a_text_is_carried_exactly(text: str) -> None:
     assert part.results == (result,)
 
 
-def test_what_only_the_model_s_message_says_is_carried_and_what_only_the_page_has_stays() -> None:
+def test_facts_of_the_model_are_carried_and_facts_of_the_page_stay() -> None:
     cited = Citation(url="https://e.com", metadata={"encrypted_index": "I"})
     said = TextPart(id="m.0", text="Hi", citations=(cited,), provider=ProviderData(name="p", opaque={"id": "i"}))
     message = answer_of(

@@ -182,7 +182,7 @@ def test_an_edited_message_keeps_its_id_and_the_rest_of_the_chat_goes(keeper: Ch
     asyncio.run(run())
 
 
-def test_a_question_that_never_arrived_is_answered_when_the_page_tries_again(keeper: ChatKeeper) -> None:
+def test_a_lost_question_is_answered_when_the_page_retries(keeper: ChatKeeper) -> None:
     async def run() -> None:
         chat = Chat(Script(ANSWER), keeper)
         await drain(await chat.post(post()))
@@ -237,7 +237,7 @@ def test_a_call_that_was_refused_stays_refused(keeper: ChatKeeper) -> None:
     asyncio.run(run())
 
 
-def test_without_a_decision_about_an_open_request_nothing_runs_and_nothing_is_kept(keeper: ChatKeeper) -> None:
+def test_an_undecided_request_runs_and_keeps_nothing(keeper: ChatKeeper) -> None:
     async def run() -> None:
         script = Script(ASKING, GOING_ON)
         chat = Chat(script, keeper)

@@ -158,7 +158,7 @@ def test_a_refused_method_names_all_that_the_address_takes(method: str, path: st
         assert (refused.status_code, refused.headers["allow"]) == (405, allowed)
 
 
-def test_what_the_application_asks_of_all_its_routes_is_asked_at_every_address() -> None:
+def test_dependencies_of_all_routes_hold_at_every_address() -> None:
     def sign_in(request: Request) -> None:
         if "user" not in request.headers:
             raise HTTPException(401)

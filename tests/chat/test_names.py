@@ -42,7 +42,7 @@ def test_importing_it_imports_no_framework() -> None:
     assert result.stdout.strip() == "[]"
 
 
-def test_an_agent_that_is_not_wrapped_is_refused_with_the_name_of_its_runtime() -> None:
+def test_an_unwrapped_agent_is_refused_by_the_name_of_its_runtime() -> None:
     for agent, runtime in (
         (Agent("test"), "PydanticAIRuntime"),
         (OpenAIAgent(name="Clerk"), "OpenAIAgentsRuntime"),

@@ -281,7 +281,7 @@ def test_options_of_the_wrong_type_are_named(caplog: pytest.LogCaptureFixture) -
     assert "TypeError: the options are RequestOptions(model=…), not str" in caplog.text
 
 
-def test_calls_of_one_response_run_in_parallel_and_show_what_is_preliminary() -> None:
+def test_calls_of_one_response_run_in_parallel_with_previews() -> None:
     meeting = asyncio.Barrier(2)
 
     async def read(call: ToolCallPart, request: RunRequest) -> AsyncGenerator[str, None]:
@@ -471,7 +471,7 @@ def _unread_by_httpx() -> Exception:
         (None, ["own-key-123"]),
     ],
 )
-def test_why_a_provider_refuses_is_in_the_log_without_keys_and_not_on_the_page(
+def test_a_refusal_of_a_provider_is_logged_without_keys(
     refused: Callable[[], Exception] | None,
     keys: list[str],
     caplog: pytest.LogCaptureFixture,
@@ -560,7 +560,7 @@ def test_a_key_that_a_provider_repeats_in_its_stream_is_not_on_the_page(caplog: 
     assert TOKEN not in caplog.text
 
 
-def test_an_exception_of_a_client_stays_what_it_is_and_a_failed_request_is_sent_again() -> None:
+def test_a_client_error_is_kept_and_a_failed_request_sent_again() -> None:
     """httpx raises RuntimeError where somebody asks for a request that was never set."""
     sent: list[Exception] = []
 

@@ -320,9 +320,7 @@ def test_a_chat_has_one_stream_at_a_time(store: StreamStore, runner: asyncio.Run
     runner.run(run())
 
 
-def test_streams_change_owners_when_their_lease_runs_out_and_are_forgotten_when_finished(
-    store: StreamStore, runner: asyncio.Runner
-) -> None:
+def test_streams_change_owners_at_the_end_of_their_lease(store: StreamStore, runner: asyncio.Runner) -> None:
     async def run() -> None:
         await store.create("s", "chat", "7.0.173", 10.0)
         assert not await store.append("s", [StoredFrames(1, 1, b"a")], 11.0)
@@ -362,9 +360,7 @@ def test_the_streams_of_a_deleted_chat_are_deleted(store: StreamStore, runner: a
     runner.run(run())
 
 
-def test_a_file_of_streams_is_for_the_user_alone_and_keeps_nothing_that_was_deleted(
-    tmp_path: Path, runner: asyncio.Runner
-) -> None:
+def test_a_file_of_streams_is_private_and_keeps_nothing_deleted(tmp_path: Path, runner: asyncio.Runner) -> None:
     path = tmp_path / "streams.db"
 
     async def run() -> None:

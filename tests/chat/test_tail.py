@@ -175,7 +175,7 @@ def gemini_timeline() -> list[tuple[float, str, bytes]]:
     return sorted(reversed(told), key=lambda each: each[0])
 
 
-def test_hooks_end_a_turn_of_gemini_at_once_and_keep_one_open_that_its_log_does_not(home: Path) -> None:
+def test_hooks_end_turns_of_gemini_at_once_and_keep_others_open(home: Path) -> None:
     """Without them a text that a call follows is like the last one until the call has run."""
     name = next(event["session_id"] for event in GEMINI.events)
     log, path = (

@@ -241,7 +241,7 @@ def test_a_cassette_plays_the_session_and_its_subagents(run: Command, tmp_path: 
 
 
 @pytest.mark.usefixtures("store")
-def test_a_file_that_was_written_is_named_and_a_search_for_secrets_is_reported(run: Command, tmp_path: Path) -> None:
+def test_a_written_file_is_named_and_its_redaction_reported(run: Command, tmp_path: Path) -> None:
     output = tmp_path / "session.md"
     result = run("export", SESSION, "--as", "markdown", "--redact", "-o", str(output))
     assert f"Wrote {output} (" in result.stderr

@@ -136,7 +136,7 @@ def test_an_edit_that_failed_is_no_change(state: ToolState, run: Command, store:
     assert as_json(run, "--contains", "nope", "--changed")["files"] == []
 
 
-def test_a_path_that_is_only_a_piece_of_a_name_names_a_file_that_contains_it(run: Command) -> None:
+def test_a_piece_of_a_file_name_suggests_a_file_that_contains_it(run: Command) -> None:
     result = run("files", "ill.py")
     assert not result.stdout
     assert FILE in result.stderr

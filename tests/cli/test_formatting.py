@@ -39,7 +39,7 @@ def test_a_log_with_one_time_does_not_say_how_long_its_session_took() -> None:
     assert formatting.duration(formatting.span(two)) == "4.0 s"
 
 
-def test_a_session_that_only_shares_messages_has_no_cost_and_an_empty_one_costs_nothing() -> None:
+def test_a_session_of_shared_messages_has_no_cost_an_empty_one_zero() -> None:
     empty = Session(id="demo:new", agent="demo", external_id="new")
     assert formatting.cost_of(empty) == "$0"
     dash = formatting.UNKNOWN

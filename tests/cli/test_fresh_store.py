@@ -174,7 +174,7 @@ def test_logs_that_cannot_be_read_are_one_line(run: Command, log: Path) -> None:
     assert result.stderr == "turnlog: 1 log could not be read: `turnlog doctor` shows why\n"
 
 
-def test_a_list_of_sessions_says_that_logs_could_not_be_read_or_only_in_part(run: Command, log: Path) -> None:
+def test_a_list_of_sessions_reports_unread_and_partly_read_logs(run: Command, log: Path) -> None:
     """Also later, when nothing is read: only `doctor` knew."""
     with log.open("ab") as file:
         file.write(b"no JSON\n")

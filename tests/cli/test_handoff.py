@@ -71,9 +71,7 @@ def test_resume_in_another_agent_writes_the_session_and_starts_the_agent(home: P
     assert list((home / ".gemini/tmp/work/chats").glob(f"session-*-{session[:8]}.jsonl"))
 
 
-def test_an_agent_that_cannot_be_started_is_named_and_no_session_is_chosen_by_an_empty_name(
-    home: Path, work: Path
-) -> None:
+def test_an_agent_that_cannot_start_is_named(home: Path, work: Path) -> None:
     (home / "bin/gemini").write_text("#!/nonexistent/shell\n")
     assert call("sync").exit_code == 0
     resume = command("resume", SESSION, "--in", "gemini", "--folder", str(work))

@@ -122,9 +122,7 @@ def test_a_level_is_chosen_and_log_files_come_back(
     assert call("hub", "status", *store).exit_code == 3
 
 
-def test_a_new_machine_reads_its_logs_before_it_sends_or_says_how_far_it_is(
-    place: tuple[HubProcess, str], home: Path
-) -> None:
+def test_a_new_machine_reads_its_logs_first_or_reports_progress(place: tuple[HubProcess, str], home: Path) -> None:
     log = home / ".claude" / "projects" / "-home-ada-shop" / f"{SESSION}.jsonl"
     log.parent.mkdir(parents=True)
     log.write_text(claude_line(0, "mend the till"))
@@ -207,7 +205,7 @@ def test_subagents_are_counted_apart(place: tuple[HubProcess, str], home: Path) 
     assert "Sent 3 messages of 1 session and 2 subagents." in call("hub", "push", "--yes").output
 
 
-def test_where_the_hub_cannot_keep_large_contents_messages_go_on_and_status_says_what_is_left(
+def test_messages_go_on_where_a_hub_cannot_keep_large_contents(
     databases: PostgresDatabases, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(client, "HubClient", partial(HubClient, seconds=0))

@@ -188,7 +188,7 @@ def test_a_reader_that_goes_away_ends_the_command_quietly(store: Path) -> None:
     assert (process.wait(), errors) == (PIPE_CLOSED, b"")
 
 
-def test_a_reader_that_goes_away_in_the_middle_is_noticed_without_buffers_too(store: Path) -> None:
+def test_a_reader_that_leaves_is_noticed_without_buffers_too(store: Path) -> None:
     """Python itself loses the rest of a piece then, and a full disk loses it in silence."""
     process = subprocess.Popen(
         command("export", SESSION, "--as", "html", "--store", str(store)),

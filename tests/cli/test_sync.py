@@ -80,7 +80,7 @@ def test_a_subagent_that_is_read_before_its_session_is_no_session(
 
 
 @pytest.mark.usefixtures("synced")
-def test_a_log_of_facts_about_other_sessions_is_counted_by_no_pass_and_no_list(run: Command, logs: Path) -> None:
+def test_a_log_about_other_sessions_is_not_counted(run: Command, logs: Path) -> None:
     run("sync")
     before = len(json.loads(run("sessions", "--json", "--limit", "200").stdout)["items"])
     Log(logs, "_history").event(CompactionEvent(id="z", position=0, trigger="auto"))
@@ -128,7 +128,7 @@ def test_without_logs_it_says_where_they_are_looked_for(run: Command, monkeypatc
     assert "No logs found. `turnlog agents`" in run("sync").stdout
 
 
-def test_what_could_not_be_read_is_reported_also_where_there_is_nothing_else(home: Path, run: Command) -> None:
+def test_unreadable_logs_are_reported_also_without_sessions(home: Path, run: Command) -> None:
     project = home / ".claude" / "projects" / "p"
     project.mkdir(parents=True)
     Path(os.fsdecode(os.fsencode(project) + b"/\xff.jsonl")).touch()

@@ -132,7 +132,7 @@ def test_for_people_it_is_a_table_with_what_is_missing_beside_it(run: Command) -
     assert result.stderr.startswith("1 call without a known price")
 
 
-def test_what_no_log_counts_is_unknown_and_what_an_agent_reported_is_beside_it(run: Command, tmp_path: Path) -> None:
+def test_uncounted_usage_is_unknown_and_reported_costs_are_separate(run: Command, tmp_path: Path) -> None:
     home = tmp_path / "plain"
     home.mkdir()
     paid, silent = Log(home, "paid"), Log(home, "silent")
@@ -156,7 +156,7 @@ def test_what_no_log_counts_is_unknown_and_what_an_agent_reported_is_beside_it(r
     assert total.split()[-2:] == [UNKNOWN, "$0.70"]
 
 
-def test_what_agents_reported_of_sessions_is_no_sum_of_what_their_calls_cost(run: Command, tmp_path: Path) -> None:
+def test_reported_costs_of_sessions_are_no_sums_of_calls(run: Command, tmp_path: Path) -> None:
     """A session's own total may have calls in it whose cost nobody told, or what its origin had cost."""
     home = tmp_path / "plain"
     home.mkdir()

@@ -312,7 +312,7 @@ def test_a_branch_that_is_another_name_of_one_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("lost", ["main", "main^{tree}"])
-def test_lines_of_a_clone_that_cannot_be_read_are_not_taken_for_uncommitted(tmp_path: Path, lost: str) -> None:
+def test_lines_of_an_unreadable_clone_are_not_shown_as_uncommitted(tmp_path: Path, lost: str) -> None:
     clone = made_clone(tmp_path / "clone")
     name = git(clone, "rev-parse", lost)
     (clone / ".git" / "objects" / name[:2] / name[2:]).unlink()

@@ -215,7 +215,7 @@ def test_calls_tokens_and_cost_of_a_session_are_seen_at_every_width(browser: Bro
     assert visit.problems == []
 
 
-def test_on_a_phone_no_fact_of_a_session_is_cut_and_its_actions_are_one_row(browser: Browser, address: str) -> None:
+def test_a_phone_cuts_no_fact_and_shows_actions_in_one_row(browser: Browser, address: str) -> None:
     context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
     visit = Visit(context, address)
     page = visit.open(f"/sessions/{VARIED_ID}")

@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 LONG, VARIED = f"/sessions/{LONG_ID}", f"/sessions/{VARIED_ID}"
 
 
-def test_prompts_and_answers_leave_out_the_rest_until_something_else_is_looked_for(visit: Visit) -> None:
+def test_prompts_and_answers_hide_the_rest_until_a_search(visit: Visit) -> None:
     page = visit.open(VARIED)
     expect(page.locator(".tool").first).to_be_visible()
     page.get_by_role("button", name="Everything").click()

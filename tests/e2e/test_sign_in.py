@@ -65,9 +65,7 @@ def test_a_link_signs_in_and_leaves_no_trace_in_the_address(context: BrowserCont
     expect(other.get_by_role("dialog")).to_have_count(0)
 
 
-def test_an_unknown_browser_is_shown_how_and_then_sees_the_page_that_it_came_for(
-    context: BrowserContext, data: Path, address: str
-) -> None:
+def test_an_unknown_browser_signs_in_and_sees_its_page(context: BrowserContext, data: Path, address: str) -> None:
     page = context.new_page()
     page.goto(f"{address}/sessions/{VARIED_ID}")
     dialog = page.get_by_role("dialog", name="Sign in to turnlog")
@@ -125,7 +123,7 @@ def test_a_page_that_is_open_goes_on_where_it_was_when_the_key_has_changed(brows
     context.close()
 
 
-def test_no_other_port_gets_anything_and_two_servers_are_signed_in_side_by_side(
+def test_two_servers_are_signed_in_side_by_side_by_port(
     context: BrowserContext, data: Path, address: str, agent_home: Path, tmp_path: Path
 ) -> None:
     page = context.new_page()

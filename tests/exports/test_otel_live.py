@@ -219,9 +219,7 @@ def test_a_receiver_that_is_away_gets_everything_when_it_is_back(
     ]
 
 
-def test_a_request_that_is_refused_is_left_out_and_reported_and_a_wrong_key_waits(
-    home: Home, double: OtelReceiver
-) -> None:
+def test_a_refused_request_is_skipped_and_a_wrong_key_waits(home: Home, double: OtelReceiver) -> None:
     printed: list[str] = []
     double.answers += [400, 401]
     with exporting(home, double, printed):

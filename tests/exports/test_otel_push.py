@@ -102,9 +102,7 @@ def test_requests_have_a_size_that_receivers_take(
     assert all(request.ByteSize() < 3_000 for request in double.requests)
 
 
-def test_what_was_said_is_sent_only_where_it_is_requested_and_without_secrets(
-    tmp_path: Path, double: OtelReceiver
-) -> None:
+def test_texts_are_sent_only_on_request_and_without_secrets(tmp_path: Path, double: OtelReceiver) -> None:
     (tmp_path / "plain").mkdir()
     log = Log(tmp_path / "plain", "s")
     log.message(prompt("u", f"my walnut is {KEY}", 1), turn=1)

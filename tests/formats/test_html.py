@@ -294,7 +294,7 @@ def test_what_the_agent_added_is_folded() -> None:
     assert "<h3" not in document
 
 
-def test_texts_that_the_agent_added_one_after_the_other_are_folded_into_one() -> None:
+def test_consecutive_texts_of_the_agent_are_folded_into_one() -> None:
     parts = TextPart(text="first"), TextPart(text="second")
     document = page(conversation(*parts, role="developer", origin=Origin.HARNESS))
     assert document.count("<b>Added by the agent: 2 texts</b> first") == 1

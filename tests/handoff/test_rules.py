@@ -166,7 +166,7 @@ def test_an_input_of_several_lines_is_one_line_of_a_log(store: Store, tmp_path: 
         ('"12345678901234567890"', False),
     ],
 )
-def test_a_number_that_javascript_rounds_is_reported_where_an_agent_is_written_in_it(
+def test_numbers_that_javascript_rounds_are_reported_for_its_agents(
     number: str, is_rounded: bool, store: Store, tmp_path: Path
 ) -> None:
     given = ToolCallPart(tool_call_id="c", tool_name="Run", input=Raw(f'{{"id":{number}}}'.encode()))
@@ -186,7 +186,7 @@ def test_a_subagents_session_is_a_session_of_its_own_in_the_next_agent(store: St
         assert [(link.kind, link.parent_session_id) for link in links] == [("continuation", ID)], target
 
 
-def test_an_answer_without_a_prompt_gets_one_and_nothing_is_said_to_be_left_out(store: Store, tmp_path: Path) -> None:
+def test_an_answer_without_a_prompt_gets_one_and_reports_no_loss(store: Store, tmp_path: Path) -> None:
     talk(store, answer("a", TextPart(text="Hello.")))
     plan = planned(store, tmp_path)
     assert [summary.sentence for summary in plan.summary] == ["1 message has words before it"]
@@ -287,9 +287,7 @@ def test_an_image_whose_end_is_missing_becomes_a_note_and_is_reported(store: Sto
     assert note.text.startswith("[image unavailable: the image is damaged")
 
 
-def test_what_the_user_attached_to_a_prompt_is_carried_and_what_the_agent_added_is_not(
-    store: Store, tmp_path: Path
-) -> None:
+def test_attachments_of_the_user_are_carried_those_of_the_agent_not(store: Store, tmp_path: Path) -> None:
     attached = TextPart(text="Alpha", metadata={"demo": {"synthetic": True, "attached": None}})
     added = TextPart(text="It is noon", metadata={"demo": {"synthetic": True}})
     message = Message(id="u", role="user", origin=Origin.PROMPT, parts=(TextPart(text="Read it"), attached, added))
@@ -387,7 +385,7 @@ def test_damaged_records_of_an_imported_log_are_reported(tmp_path: Path) -> None
     assert plan.notes[-1] == "1 record of its log could not be read completely: their content may be missing"
 
 
-def test_what_was_handed_over_can_be_handed_on_and_is_found_before_its_origin_is_read(tmp_path: Path) -> None:
+def test_a_handed_over_session_can_be_handed_on(tmp_path: Path) -> None:
     first, second = tmp_path / "first.db", tmp_path / "second.db"
     sync(first, roots=[LOGS / "claude-code"])
     origin, home = "claude-code:11111111-1111-4111-8111-111111111111", tmp_path / "home"
@@ -408,7 +406,7 @@ def test_what_was_handed_over_can_be_handed_on_and_is_found_before_its_origin_is
         assert [each.id for each in store.children(plan.session_id)] == [again.session_id]
 
 
-def test_a_folder_with_a_long_name_has_the_folder_of_logs_that_claude_code_makes_for_it() -> None:
+def test_a_folder_with_a_long_name_has_the_log_folder_of_claude_code() -> None:
     """As 2.1.332 named it."""
     folder = Path("/tmp/cl/home", "long-folder-name_" * 7, "another.folder " * 7 + "another.folder")
     assert project_folder(folder).endswith("-another-folder-another-jomy7u")
@@ -416,9 +414,7 @@ def test_a_folder_with_a_long_name_has_the_folder_of_logs_that_claude_code_makes
 
 
 @pytest.mark.parametrize("target", sorted(each.name for each in targets()))
-def test_an_unfinished_turn_that_was_handed_over_runs_in_no_agent_until_somebody_goes_on(
-    target: str, store: Store, tmp_path: Path
-) -> None:
+def test_an_unfinished_turn_handed_over_runs_in_no_agent(target: str, store: Store, tmp_path: Path) -> None:
     talk(store, prompt(1), answer("a", call("c", status=None)))
     home = tmp_path / "home"
     make_databases(home)

@@ -146,7 +146,7 @@ def test_a_folder_keeps_what_it_is_given(tmp_path: Path) -> None:
     assert (tmp_path / "blobs").stat().st_mode & 0o77 == 0
 
 
-def test_what_a_killed_process_has_left_goes_with_the_next_that_writes_or_deletes(tmp_path: Path) -> None:
+def test_leftovers_of_a_killed_process_are_removed_by_the_next(tmp_path: Path) -> None:
     killed = "import os, sys; from pathlib import Path; from turnlog.hub.blobs import FolderBlobs;"
     killed += " os.fsync = lambda file: os._exit(9); FolderBlobs(Path(sys.argv[1])).put(1, sys.argv[2], b'walnut')"
     blobs = FolderBlobs(tmp_path / "blobs")
@@ -238,7 +238,7 @@ def test_the_end_of_a_large_content_is_found_once_its_bytes_are_there(
         assert (answer.status_code, answer.json()["error"]["message"]) == (503, NO_BLOBS)
 
 
-def test_what_is_forgotten_on_the_hub_goes_from_the_folder_also_when_that_was_away(
+def test_forgotten_contents_leave_a_folder_that_was_away(
     databases: PostgresDatabases, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("turnlog.hub.retention.GARBAGE_SECONDS", 0.1)

@@ -51,7 +51,7 @@ def always_count(hub: Hub) -> None:
     hub.people.figures = hub.people.budgets.figures = Figures(hub.database, fresh_seconds=-1)
 
 
-def test_a_budget_warns_from_80_percent_on_and_a_smaller_group_than_five_is_told_of_in_no_way(new_hub: Hub) -> None:
+def test_a_budget_warns_from_80_percent_but_not_about_small_groups(new_hub: Hub) -> None:
     always_count(new_hub)
     olga = new_hub.browser("Olga", "owner")
     people = [new_hub.browser(name) for name in ("Ana", "Ben", "Cid", "Dan", "Eve")]
@@ -80,7 +80,7 @@ def test_a_budget_warns_from_80_percent_on_and_a_smaller_group_than_five_is_told
     assert budgets(olga)["team", None]["spent"] == 1100.1
 
 
-def test_members_are_warned_without_figures_and_see_only_what_concerns_them(new_hub: Hub) -> None:
+def test_members_are_warned_without_figures_about_their_own_budgets(new_hub: Hub) -> None:
     always_count(new_hub)
     olga, vic = new_hub.browser("Olga", "owner"), new_hub.browser("Vic", "viewer")
     people = [new_hub.browser(name) for name in ("Ana", "Ben", "Cid", "Dan", "Eve")]
@@ -137,7 +137,7 @@ def test_only_owners_and_admins_set_and_drop_budgets_of_their_own_team(new_hub: 
     assert {"set a budget", "drop a budget"} <= set(actions)
 
 
-def test_an_unknown_price_is_said_and_csv_and_prometheus_agree_with_the_page(new_hub: Hub) -> None:
+def test_unknown_prices_are_reported_alike_in_page_csv_and_prometheus(new_hub: Hub) -> None:
     always_count(new_hub)
     olga = new_hub.browser("Olga", "owner")
     olga.patch("/hub/v1/team", json={"smallest_group": 1})

@@ -122,9 +122,7 @@ def test_kills_at_both_ends_lose_and_double_nothing(databases: PostgresDatabases
             ]
 
 
-def test_a_machine_that_is_killed_in_the_middle_of_a_large_content_sends_it_again(
-    databases: PostgresDatabases, tmp_path: Path
-) -> None:
+def test_a_machine_killed_in_a_large_content_sends_it_again(databases: PostgresDatabases, tmp_path: Path) -> None:
     url, blobs = databases.url(), tmp_path / "blobs"
     texts = {name: os.urandom(60_000).hex().encode() for name in (b"u1", b"u2")}
     with ToyStore(tmp_path) as toy:

@@ -422,9 +422,7 @@ def test_forgetting_deletes_no_file_of_others_that_has_the_id(
     assert ana.post("/archives/sizes", [path]).json()["ends"] == {path: [0, size]}
 
 
-def test_a_list_that_names_a_forgotten_session_is_not_kept_and_others_cannot_forget_it(
-    client: TestClient, store: PostgresStore, tmp_path: Path
-) -> None:
+def test_a_list_with_a_forgotten_session_is_not_kept(client: TestClient, store: PostgresStore, tmp_path: Path) -> None:
     ana, ben = Machine(client, "ana/laptop"), Machine(client, "ben/desktop", "s2")
     with ToyStore(tmp_path / "ana") as toy:
         toy.add("prompts.log", said("u1", "of walnut and of hazel"))
@@ -477,7 +475,7 @@ def test_a_list_names_a_session_by_its_whole_id(data: bytes, name: str, is_named
     assert archives.names_any(data, archives.forms_of([name])) == is_named
 
 
-def test_a_log_whose_path_says_no_session_does_not_bring_back_the_forgotten_one(
+def test_a_log_without_a_session_in_its_path_restores_nothing(
     client: TestClient, store: PostgresStore, tmp_path: Path
 ) -> None:
     """Gemini CLI's chats, and subagents of older versions of Claude Code: a broken line sends the source alone."""

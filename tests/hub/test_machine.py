@@ -167,7 +167,7 @@ def test_at_redacted_secrets_images_and_files_stay(
         box.logs("claude-code:s1")
 
 
-def test_a_secret_that_only_its_name_shows_leaves_nowhere_else_in_the_session(
+def test_a_secret_known_by_its_name_is_masked_everywhere_else(
     tmp_path: Path,
     hub: HubProcess,
     hub_store: PostgresStore,
@@ -494,7 +494,7 @@ def test_a_message_that_is_superseded_is_found_nowhere(
         assert copy.search("walnut").hits == ()
 
 
-def test_secrets_that_a_machine_takes_back_are_shown_nowhere_until_another_has_sent_the_messages_again(
+def test_secrets_taken_back_stay_hidden_until_messages_come_again(
     tmp_path: Path, hub: HubProcess, hub_store: PostgresStore, place: tuple[HubProcess, str]
 ) -> None:
     """Also where it has not sent them last."""
@@ -552,7 +552,7 @@ def test_sessions_that_go_on_elsewhere_at_a_higher_level_are_whole(
     assert box.push().batches == 0
 
 
-def test_a_session_that_goes_on_elsewhere_is_whole_where_the_first_one_was_forgotten_on_the_hub(
+def test_a_continued_session_is_whole_though_the_first_is_forgotten(
     tmp_path: Path, hub: HubProcess, hub_store: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The machine does not know that: the hub asks for what they share."""
@@ -575,7 +575,7 @@ def test_a_session_that_goes_on_elsewhere_is_whole_where_the_first_one_was_forgo
 
 
 @pytest.mark.parametrize("comes_again", [False, True])
-def test_a_secret_does_not_come_back_because_of_a_session_that_the_hub_has_forgotten(
+def test_a_forgotten_session_brings_no_secret_back(
     tmp_path: Path, hub: HubProcess, hub_store: PostgresStore, place: tuple[HubProcess, str], *, comes_again: bool
 ) -> None:
     """The machine has it at `full`, and another one at `redacted` that shares the message."""
@@ -605,7 +605,7 @@ def test_a_secret_does_not_come_back_because_of_a_session_that_the_hub_has_forgo
             state.generation += 1
 
 
-def test_a_secret_goes_from_others_when_its_session_is_forgotten_on_the_hub(
+def test_forgetting_on_the_hub_removes_a_secret_from_other_machines(
     tmp_path: Path, hub: HubProcess, hub_store: PostgresStore, place: tuple[HubProcess, str]
 ) -> None:
     box = Box(tmp_path, hub)
@@ -628,7 +628,7 @@ def test_a_secret_goes_from_others_when_its_session_is_forgotten_on_the_hub(
     assert box.push().batches == 0
 
 
-def test_a_hub_that_asks_for_something_else_each_time_is_not_answered_for_ever(
+def test_a_hub_with_endless_requests_is_not_answered_for_ever(
     tmp_path: Path, hub: HubProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     box = Box(tmp_path, hub)
@@ -717,7 +717,7 @@ def test_log_files_leave_at_the_level_of_now(
     assert (b"walnut came" in said, b"walnut late" in said) == (level == "redacted", level == "redacted")
 
 
-def test_sessions_that_go_on_elsewhere_at_a_lower_level_leave_the_first_ones_whole(
+def test_sessions_continued_at_a_lower_level_leave_the_first_whole(
     tmp_path: Path, hub: HubProcess, hub_store: PostgresStore, place: tuple[HubProcess, str]
 ) -> None:
     box = Box(tmp_path, hub)
@@ -771,7 +771,7 @@ def test_a_clock_that_was_wrong_holds_nothing_back(
     assert laptop.push().batches == 0
 
 
-def test_a_forgotten_session_goes_from_the_hub_and_no_machine_brings_it_back(
+def test_no_machine_brings_a_session_back_that_the_hub_forgot(
     tmp_path: Path, hub: HubProcess, hub_store: PostgresStore, place: tuple[HubProcess, str]
 ) -> None:
     laptop, desktop = Box(tmp_path, hub), Box(tmp_path, hub, "desktop")
@@ -789,7 +789,7 @@ def test_a_forgotten_session_goes_from_the_hub_and_no_machine_brings_it_back(
     assert b"hazel" not in dump(place[1])
 
 
-def test_log_files_of_a_session_that_was_forgotten_on_the_hub_do_not_come_back(
+def test_log_files_of_a_session_forgotten_on_the_hub_stay_away(
     tmp_path: Path, hub: HubProcess, hub_store: PostgresStore, place: tuple[HubProcess, str]
 ) -> None:
     laptop, desktop = Box(tmp_path, hub), Box(tmp_path, hub, "desktop")
@@ -885,7 +885,7 @@ def on_hub(store: PostgresStore) -> tuple[str, int]:
     return rows[0][0], sum(part.type == "file" for part in parts)
 
 
-def test_of_the_same_copies_the_one_of_the_higher_level_counts_whichever_comes_later(
+def test_of_equal_copies_the_one_of_the_higher_level_counts(
     tmp_path: Path, hub: HubProcess, hub_store: PostgresStore
 ) -> None:
     _, desktop = copies_at(tmp_path, hub, laptop="full", desktop="redacted")
@@ -904,7 +904,7 @@ def test_a_copy_of_a_higher_level_is_taken_after_one_of_a_lower(
     assert on_hub(hub_store) == ("full", 1)
 
 
-def test_a_lowered_level_takes_back_also_what_another_machine_has_pushed_since(
+def test_a_lowered_level_removes_later_pushes_of_other_machines(
     tmp_path: Path, hub: HubProcess, hub_store: PostgresStore
 ) -> None:
     laptop, _ = copies_at(tmp_path, hub, laptop="full", desktop="full")
@@ -948,7 +948,7 @@ def test_a_raised_level_takes_nothing_from_the_hub(
     assert ids(hub_store) == []
 
 
-def test_a_raised_level_takes_the_numbers_that_a_machine_sent_under_another_host_name(
+def test_a_raised_level_takes_numbers_sent_under_another_host_name(
     tmp_path: Path, hub: HubProcess, hub_store: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (laptop,) = copies_at(tmp_path, hub, laptop="metrics")
@@ -971,7 +971,7 @@ def test_a_raised_level_leaves_the_numbers_of_another_machine(
 
 
 @pytest.mark.parametrize(("high", "lowered"), [("full", "redacted"), ("redacted", "metrics"), ("redacted", "none")])
-def test_of_a_session_that_one_machine_takes_back_the_other_sends_all_again_when_it_goes_on(
+def test_a_session_taken_back_is_sent_whole_by_the_next_machine(
     tmp_path: Path, hub: HubProcess, hub_store: PostgresStore, high: str, lowered: str
 ) -> None:
     """And not the end alone, which is all that it has not sent yet."""
@@ -992,7 +992,7 @@ def test_of_a_session_that_one_machine_takes_back_the_other_sends_all_again_when
     assert hub_store.session("claude-code:s1").counts.messages == 7
 
 
-def test_the_file_of_a_session_that_another_machine_has_taken_back_stays_away(
+def test_the_file_of_a_session_taken_back_elsewhere_stays_away(
     tmp_path: Path, hub: HubProcess, hub_store: PostgresStore, place: tuple[HubProcess, str]
 ) -> None:
     """It was read again, and the session has not changed."""
@@ -1192,7 +1192,7 @@ def test_what_was_forgotten_under_an_earlier_id_stays_away(
     assert guessed("claude-code:s1") not in ids(hub_store)
 
 
-def test_what_was_forgotten_under_an_id_of_now_does_not_come_back_from_an_older_machine(
+def test_an_older_machine_does_not_bring_back_a_forgotten_session(
     tmp_path: Path, hub: HubProcess, hub_store: PostgresStore
 ) -> None:
     laptop, desktop = (at_metrics(tmp_path, hub, machine, "s1", "s2") for machine in ("laptop", "desktop"))
@@ -1332,7 +1332,7 @@ def test_a_fork_does_not_come_back_whose_numbers_were_forgotten(
     assert ids(hub_store) == []
 
 
-def test_a_level_that_is_lowered_on_one_machine_after_the_other_takes_nothing_away(
+def test_a_level_lowered_on_one_machine_after_another_removes_nothing(
     tmp_path: Path, hub: HubProcess, hub_store: PostgresStore
 ) -> None:
     """Its own batch takes the other copy back, and has the session."""
@@ -1449,7 +1449,7 @@ def test_a_new_store_of_the_same_machine_may_send_less(
     assert on_hub(hub_store) == ("redacted", 0)
 
 
-def test_where_copies_part_the_later_one_is_a_fork_and_nothing_is_billed_twice(
+def test_the_later_of_diverging_copies_is_a_fork_billed_once(
     tmp_path: Path, hub: HubProcess, hub_store: PostgresStore
 ) -> None:
     laptop, desktop = Box(tmp_path, hub), Box(tmp_path, hub, "desktop")
@@ -1499,7 +1499,7 @@ def test_a_fork_goes_on_when_what_it_is_a_fork_of_is_forgotten(
     assert ids(hub_store) == ["claude-code:s1~desktop"]
 
 
-def test_a_store_that_was_made_anew_is_sent_whole_also_where_it_has_more_changes(
+def test_a_new_store_is_sent_whole_also_with_more_changes(
     tmp_path: Path, hub: HubProcess, hub_store: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A push of it that is cut off goes on where it was."""
@@ -1555,7 +1555,7 @@ def test_a_rebuilt_store_and_a_new_one_replace_what_they_replace(
 
 
 @pytest.mark.parametrize(("shape", "older"), [(SHAPE - 1, "machine"), (SHAPE + 1, "hub")])
-def test_of_two_versions_that_do_not_fit_the_older_one_is_named_and_nothing_is_lost(
+def test_the_older_of_two_unequal_versions_is_named_without_loss(
     tmp_path: Path, hub: HubProcess, hub_store: PostgresStore, monkeypatch: pytest.MonkeyPatch, shape: int, older: str
 ) -> None:
     laptop = Box(tmp_path, hub)

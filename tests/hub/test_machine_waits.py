@@ -249,7 +249,7 @@ def test_an_odd_code_for_a_machine_is_an_error(field: str) -> None:
         client.begin_device("laptop", "linux")
 
 
-def test_all_missing_contents_are_asked_for_also_of_a_hub_that_knows_no_pages() -> None:
+def test_all_missing_contents_are_requested_from_hubs_without_pages() -> None:
     first, second = [f"{number:064x}" for number in (1, 2)], [f"{number:064x}" for number in (3, 4)]
 
     def page(hashes: list[str]) -> Answer:

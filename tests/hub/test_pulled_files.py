@@ -150,7 +150,7 @@ def test_a_time_that_is_none_is_refused(mtime: float) -> None:
         pulled(("a.jsonl", LINE), mtime=mtime)
 
 
-def test_a_folder_is_named_after_the_agent_and_what_a_hub_puts_behind_an_id() -> None:
+def test_a_folder_is_named_after_agent_and_suffix_of_the_hub() -> None:
     ids = ("codex:1", "codex:1~m-00000000000000aa", "codex:1~x/../../y", "codex:1~..", "codex:~")
     assert [folder_of(each) for each in ids] == ["codex", "codex~m-00000000000000aa", "codex", "codex", "codex"]
 

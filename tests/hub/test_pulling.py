@@ -53,7 +53,7 @@ def pull(box: Box, monkeypatch: pytest.MonkeyPatch, named: str = SESSION) -> tup
     return said.exit_code, said.output, [path for path in box.home.rglob("*") if path.is_file()]
 
 
-def test_of_two_machines_the_longest_whole_copy_is_written_into_the_home_here(
+def test_the_longest_whole_copy_of_two_machines_is_written_here(
     tmp_path: Path, hub: HubProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     laptop, desktop, third = [machine(tmp_path, hub, name) for name in ("laptop", "desktop", "third")]
@@ -95,7 +95,7 @@ def test_what_has_not_arrived_is_named_and_not_written(
     assert (code, files, "have not arrived on the hub yet" in said) == (3, [], True)
 
 
-def test_where_the_longer_copy_is_below_full_the_whole_one_is_written_and_the_other_named(
+def test_a_whole_copy_is_written_rather_than_a_longer_partial_one(
     tmp_path: Path, hub: HubProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     laptop, desktop = machine(tmp_path, hub, "laptop"), machine(tmp_path, hub, "desktop", "redacted")

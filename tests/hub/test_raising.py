@@ -24,7 +24,7 @@ def test_only_sessions_that_were_sent_at_a_lower_level_show_more(tmp_path: Path)
         assert list(raised_sessions(toy.path, state, Levels("full", {}))) == ["toy:a"]
 
 
-def test_readers_are_those_of_each_session_and_of_new_ones_where_it_comes_under_another_id() -> None:
+def test_readers_are_those_of_each_session_also_under_a_new_id() -> None:
     items = [
         SharedSession(id="toy:a~u-0123456789abcdef", visibility="people", people=["Ben", "Zoe"]),
         SharedSession(id="toy:b", visibility="team", people=[]),

@@ -90,9 +90,7 @@ def test_one_check_holds_for_some_seconds(new_hub: Hub, monkeypatch: pytest.Monk
     assert written() == after
 
 
-def test_a_folder_of_blobs_that_cannot_be_written_is_noticed_before_it_is_used(
-    databases: PostgresDatabases, tmp_path: Path
-) -> None:
+def test_an_unwritable_blob_folder_is_noticed_before_it_is_used(databases: PostgresDatabases, tmp_path: Path) -> None:
     folder = tmp_path / "blobs"
     with hub(databases, tmp_path, blobs=FolderBlobs(folder)) as found:
         client = found.client()

@@ -62,7 +62,7 @@ def test_new_sessions_are_shown_as_the_rule_says_once_their_owner_agrees(new_hub
     assert ben.get(f"/api/sessions/{again}").status_code == 404
 
 
-def test_what_is_above_the_highest_level_is_refused_and_nothing_of_it_is_written(new_hub: Hub) -> None:
+def test_sessions_above_the_highest_level_are_refused_whole(new_hub: Hub) -> None:
     owner, ana = new_hub.browser("Olga", "owner"), new_hub.browser("Ana")
     set_rules(owner, highest_level="redacted")
     assert ana.post("/api/sessions", json={"external_id": "a"}).status_code == 403

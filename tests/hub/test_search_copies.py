@@ -100,7 +100,7 @@ def test_a_file_that_is_no_database_is_made_anew_when_it_is_opened(new_hub: Hub,
         next((tmp_path / "copies").rglob("turnlog.db")).write_bytes(b"no database" * 1000)
 
 
-def test_what_cannot_be_copied_is_counted_for_who_may_read_it_and_copied_once(
+def test_rows_that_cannot_be_copied_are_counted_for_their_readers(
     new_hub: Hub, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     made: list[SearchReplica] = []
@@ -215,9 +215,7 @@ def test_a_file_among_the_copies_does_not_keep_the_others(tmp_path: Path, monkey
     assert not old.exists()
 
 
-def test_a_copy_that_is_found_at_the_start_loses_what_is_forgotten_though_nobody_searches(
-    new_hub: Hub, tmp_path: Path
-) -> None:
+def test_a_copy_found_at_the_start_drops_forgotten_sessions(new_hub: Hub, tmp_path: Path) -> None:
     ana = new_hub.browser("Ana", "owner")
     session = save_session(ana, "old", "walnut")
     save_session(ana, "new", "filbert")
@@ -260,7 +258,7 @@ def wait_for_unindexed(client: Any, wanted: int) -> None:
     ],
     ids=["of a message", "of a session"],
 )
-def test_a_row_that_no_copy_takes_is_left_out_and_counted_and_the_copy_stays(
+def test_a_row_that_a_copy_refuses_is_skipped_and_counted(
     new_hub: Hub, tmp_path: Path, caplog: pytest.LogCaptureFixture, constraint: str, spoil: str, mend: str, lacking: int
 ) -> None:
     changed = (

@@ -97,7 +97,7 @@ def test_a_person_is_who_the_provider_says_by_subject(
         assert other.get("/hub/v1/me").status_code == 401
 
 
-def test_who_was_removed_and_is_invited_again_is_the_same_person_by_subject(
+def test_a_removed_person_invited_again_is_the_same_by_subject(
     databases: PostgresDatabases, tmp_path: Path, issuer: str
 ) -> None:
     with hub_with(databases, tmp_path, issuer, joins="member") as found:

@@ -379,7 +379,7 @@ def test_team_figures_fold_small_groups(new_hub: Hub) -> None:
     assert new_hub.browser("Mia").get("/hub/v1/usage").status_code == 403
 
 
-def test_lists_search_and_usage_are_narrowed_down_to_a_person_and_a_machine(new_hub: Hub) -> None:
+def test_lists_search_and_usage_are_filtered_by_person_and_machine(new_hub: Hub) -> None:
     ana, ben = new_hub.browser("Ana"), new_hub.browser("Ben")
     own: dict[str, str] = {}
     for client, name, machine, number in ((ana, "a", "laptop", 1), (ana, "b", "tower", 2), (ben, "c", "laptop", 4)):

@@ -85,7 +85,7 @@ def team(databases: PostgresDatabases, tmp_path_factory: pytest.TempPathFactory)
         yield Team(found, url, made, clone, ana, machine_of(found, "Ben"))
 
 
-def test_nothing_is_found_before_it_is_shown_and_then_every_session_and_none_for_bots(
+def test_all_shown_sessions_are_linked_and_none_to_bots(
     team: Team, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refs = subprocess.run(["git", "show-ref"], cwd=team.clone, capture_output=True, check=True).stdout

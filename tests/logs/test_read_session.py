@@ -231,7 +231,7 @@ def test_discover_lists_logs_with_project_and_session(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("agent", names(one_per_package()))
-def test_every_log_is_listed_with_its_session_and_where_they_are_kept_by_project_with_that(agent: str) -> None:
+def test_every_log_is_listed_with_its_session_and_project(agent: str) -> None:
     """R-S20, R-S43: also of Gemini CLI, whose files have but the beginning of an id in their names."""
     kinds = (SourceKind.SESSION, SourceKind.SUBAGENT)
     logs = [source for source in discover(SAMPLE / agent) if source.agent == agent and source.kind in kinds]

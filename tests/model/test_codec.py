@@ -162,7 +162,7 @@ def test_json_of_an_application_stays_as_it_was_written(raw: msgspec.Raw) -> Non
     assert bytes(part.data) == bytes(spaced)
 
 
-def test_values_that_are_equal_have_equal_bytes_whatever_the_order_of_their_keys() -> None:
+def test_equal_values_have_equal_bytes_in_any_order_of_keys() -> None:
     one = Message(id="m", role="user", metadata={"b": 1, "a": {"d": 1, "c": 2}})
     other = Message(id="m", role="user", metadata={"a": {"c": 2, "d": 1}, "b": 1})
     assert encode(one) == encode(other)

@@ -170,9 +170,7 @@ def copied_readings(draw: st.DrawFn) -> Message:
 
 @settings(max_examples=examples(100))
 @given(copied_readings(), copied_readings(), copied_readings())
-def test_copies_that_number_blocks_otherwise_end_in_one_order_and_different_ids(
-    one: Message, two: Message, three: Message
-) -> None:
+def test_copies_with_other_block_numbers_have_one_order(one: Message, two: Message, three: Message) -> None:
     """R-K4: whichever copy was read first, and in whatever pieces."""
     copies = (one, two, three)
     found = {encode(reduce(merge_messages, order)) for order in permutations(copies)}
@@ -301,7 +299,7 @@ MODELS = (
 
 
 @pytest.mark.parametrize("order", list(permutations(MODELS)), ids=lambda order: "".join(each.model for each in order))
-def test_a_model_that_an_answer_names_itself_holds_against_one_of_other_records(order: tuple[Message, ...]) -> None:
+def test_the_model_of_an_answer_wins_over_that_of_other_records(order: tuple[Message, ...]) -> None:
     """R-C22: and one that another record names against that of the session."""
     joined = reduce(merge_messages, order)
     assert (joined.model, joined.metadata) == ("c", {"x": {"fact": 1}})

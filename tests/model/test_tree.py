@@ -43,7 +43,7 @@ def test_a_rewind_leaves_the_old_branch_and_names_what_took_its_place() -> None:
     }
 
 
-def test_rewinds_within_rewinds_each_name_what_took_the_place_of_the_outermost() -> None:
+def test_nested_rewinds_name_what_replaced_the_outermost() -> None:
     nodes = [
         *chain("a", "b", "c"),
         *chain("x", "y", parent="b", start=100),
@@ -82,7 +82,7 @@ def test_a_compaction_compacts_all_before_it_but_what_it_kept() -> None:
     }
 
 
-def test_of_several_compactions_the_first_that_left_a_message_out_is_the_cause() -> None:
+def test_the_first_compaction_that_left_a_message_out_is_the_cause() -> None:
     nodes = chain("a", "b", "c", "d", "e")
     first = Compaction(id="k1", position=15, kept=frozenset("b"))
     second = Compaction(id="k2", position=35, kept=frozenset("d"))

@@ -75,14 +75,14 @@ def test_a_later_line_never_lowers_a_count_nor_forgets_one(one: Usage, two: Usag
     assert produced[2] == max(produced)
 
 
-def test_output_that_one_reading_splits_into_reasoning_is_not_counted_twice() -> None:
+def test_output_split_into_reasoning_is_not_counted_twice() -> None:
     """a stream counts thoughts as output, the log separates them."""
     streamed, logged = Usage(input=5, output=64), Usage(input=5, output=44, reasoning=20)
     assert merge_usage(streamed, logged) == merge_usage(logged, streamed) == logged
     assert merge_usage(Usage(output=64), Usage(output=64, reasoning=0)) == Usage(output=64, reasoning=0)
 
 
-def test_fields_that_this_version_does_not_know_are_joined_whoever_comes_first() -> None:
+def test_unknown_fields_are_joined_in_any_order() -> None:
     from msgspec import Raw
 
     readings = [Usage(input=1, extra={"x": Raw(value), "y": Raw(b"0")}) for value in (b"3", b"1", b"2")]

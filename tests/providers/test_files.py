@@ -190,7 +190,7 @@ _THUMBNAIL = b"\xff\xe1\x00\x08\xff\xd8\xff\xda\xff\xd9"
     ],
     ids=["png", "jpeg", "gif", "webp"],
 )
-def test_an_image_without_its_end_is_cut_and_one_with_more_behind_it_is_not(whole: bytes) -> None:
+def test_an_image_without_its_end_is_cut_one_with_more_is_not(whole: bytes) -> None:
     assert not is_cut(whole)
     assert not is_cut(whole + b"more")
     begins = len(b"\xff\xd8\xff\xe1") if whole.startswith(b"\xff\xd8") else 12

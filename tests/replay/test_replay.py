@@ -209,7 +209,7 @@ def test_an_interruption_is_shown_once_and_in_its_place(name: str) -> None:
     assert " ".join(words) == expected
 
 
-def test_of_two_records_of_one_interruption_the_one_that_is_no_guess_is_shown() -> None:
+def test_the_certain_record_of_an_interruption_is_shown() -> None:
     """R-K17"""
     shown = replay([answer("half"), interrupt("one", derived=True), interrupt("two", position=7)])
     assert [event.position for event in shown if isinstance(event, InterruptShown)] == [7]

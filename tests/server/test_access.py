@@ -63,7 +63,7 @@ def test_the_token_is_for_the_user_alone_and_stays(tmp_path: Path) -> None:
     assert own_token(folder) != token
 
 
-def test_a_folder_that_cannot_be_written_has_a_token_for_as_long_as_it_lasts(tmp_path: Path) -> None:
+def test_a_read_only_folder_has_a_token_for_the_process(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(TurnlogError, match="cannot read the access token"):
         own_token(tmp_path / "file")
@@ -195,7 +195,7 @@ def test_addresses_without_number_use_no_memory_without_end(signing_in: SignIn) 
     assert len(vars(signing_in)["_wrong"]) <= 1000
 
 
-def test_where_nobody_says_whose_a_connection_is_a_file_is_opened_and_deleted_after_use(
+def test_a_connection_without_an_owner_uses_a_temporary_file(
     signing_in: SignIn, clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert signing_in.link("http://127.0.0.1:1/", opened=True).file is None

@@ -169,7 +169,7 @@ def asking(served: Served, path: str) -> socket.socket:
     return connection
 
 
-def test_who_takes_nothing_of_an_answer_is_left_and_who_takes_little_is_not(own_store: Path) -> None:
+def test_a_client_that_reads_nothing_is_cut_off_and_a_slow_one_is_not(own_store: Path) -> None:
     text = b"x" * (12 << 20)
     # The system sends megabytes on its own before more are taken from the server.
     with serving(own_store, READ_SECONDS=6) as served, ExitStack() as opened:

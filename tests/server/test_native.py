@@ -85,7 +85,7 @@ def test_a_session_is_created_and_then_changed(client: TestClient) -> None:
         assert changed["metadata"] == {"ticket": 5, "summary": "All went well", "more": None}
 
 
-def test_a_session_without_facts_has_times_and_the_first_prompt_for_a_title(client: TestClient) -> None:
+def test_a_session_without_facts_has_times_and_a_title(client: TestClient) -> None:
     """R-C6: the missing title is derived, the missing directory unknown."""
     made = session(client, "one", agent="turnlog")
     assert made["created_at"]

@@ -63,7 +63,7 @@ def whole(archive: Archive, generation: int = 0) -> bytes:
 
 @settings(max_examples=examples(30))
 @given(st.integers(0, 1 << 32), st.sampled_from([100, 50_000, 3 * SEGMENT_SIZE + 17]))
-def test_a_collector_has_given_every_byte_at_every_moment_and_the_frames_of_an_archive_in_the_end(
+def test_a_collector_gives_every_byte_at_once_and_whole_frames_at_the_end(
     connection: sqlite3.Connection, seed: int, largest: int
 ) -> None:
     random = Random(seed)

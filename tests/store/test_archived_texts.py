@@ -257,7 +257,7 @@ def test_a_store_of_an_older_version_is_read_as_it_is(home: Path, path: Path, mo
     check_whole(path, "one", old, new)
 
 
-def test_forgetting_a_session_takes_nothing_from_one_that_shares_its_messages(home: Path, path: Path) -> None:
+def test_forgetting_a_session_keeps_messages_shared_with_another(home: Path, path: Path) -> None:
     """R-S29: their texts lie in its log alone; of the rest of it no byte is left."""
     shared, own = thought("shared", proof_of(1)), thought("own", proof_of(2))
     log = Log(home, "one")

@@ -77,7 +77,7 @@ def test_who_writes_does_not_wait_for_a_checkpoint(path: Path, connection: sqlit
         wait_for(path, 1000 * PAGE_SIZE)
 
 
-def test_it_ends_at_once_in_the_middle_of_its_rest_and_minds_no_missing_file(path: Path) -> None:
+def test_it_ends_at_once_while_it_rests_and_without_its_file(path: Path) -> None:
     started = time.monotonic()
     with Checkpointer([path, path.with_name("other.db")], rest=0.01) as checkpointer:
         checkpointer.note()

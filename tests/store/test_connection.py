@@ -401,7 +401,7 @@ def test_a_commit_that_fails_leaves_no_transaction_behind(connection: sqlite3.Co
     assert connection.execute("SELECT count(*) FROM sessions").fetchone() == (0,)
 
 
-def test_an_error_that_ended_the_transaction_itself_is_the_one_that_is_raised(connection: sqlite3.Connection) -> None:
+def test_the_error_that_ended_a_transaction_is_raised(connection: sqlite3.Connection) -> None:
     with pytest.raises(StoreError, match="disk full"):
         write(connection, "ROLLBACK", then=sqlite3.OperationalError("disk full"))
 

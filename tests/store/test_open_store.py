@@ -153,7 +153,7 @@ def test_what_names_no_store_is_a_wrong_type() -> None:
         open_store(5)  # pyright: ignore[reportArgumentType]  # the mistake
 
 
-def test_what_is_imported_for_one_query_is_enough_for_every_other_one_after_it(tmp_path: Path) -> None:
+def test_imports_of_one_query_are_enough_for_every_other(tmp_path: Path) -> None:
     log = Log(tmp_path, "one")
     log.message(Message(id="m", role="user", created_at=at(0)))
     read_home(tmp_path / "turnlog.db", tmp_path)

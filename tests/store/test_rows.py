@@ -132,7 +132,7 @@ def test_the_preview_is_the_first_200_characters_of_the_text_parts() -> None:
     assert message_facts(assistant()).preview == ""
 
 
-def test_the_preview_of_a_prompt_is_what_was_typed_where_the_agent_put_in_more() -> None:
+def test_the_preview_of_a_prompt_is_what_was_typed() -> None:
     put_in = TextPart(text="Called the Read tool", metadata={"plain": {"synthetic": True}})
     assert message_facts(assistant(put_in, TextPart(text="What is in it?"))).preview == "What is in it?"
     assert message_facts(assistant(put_in)).preview == "Called the Read tool"

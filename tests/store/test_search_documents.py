@@ -88,7 +88,7 @@ def test_all_final_results_are_one_output() -> None:
     assert shown(part)[1] == (0, "output", b"launched\nand more\nit broke\nreport\na part\ntimed out")
 
 
-def test_the_reason_for_which_a_call_was_allowed_or_refused_is_part_of_its_output() -> None:
+def test_the_reason_of_a_permission_is_part_of_the_output() -> None:
     part = msgspec.structs.replace(call("c"), results=(), approval=Approval(approved=False, reason="not on Fridays"))
     assert shown(part) == [(0, "input", b""), (0, "output", b"not on Fridays")]
 

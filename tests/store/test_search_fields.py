@@ -180,7 +180,7 @@ def test_a_value_of_a_field_that_nothing_has_is_said_to_be_none(
         assert searcher.search(query).note == searcher.sessions(query).note == note
 
 
-def test_a_value_of_a_field_is_none_to_readers_who_may_not_see_its_sessions(store: SearchStore) -> None:
+def test_values_of_hidden_sessions_are_not_listed(store: SearchStore) -> None:
     seen = SearchFilter(only=frozenset({session_id("crate")}))
     with Searcher(store.path, store.search_path) as searcher:
         said = [searcher.search(query, seen).note for query in ("branch:fix/peeler", "title:flaky", "tool:Edit")]

@@ -245,7 +245,7 @@ def wait_until_overwritten(store: SearchStore) -> None:
     assert not is_marked(store)
 
 
-def test_words_in_a_large_index_are_out_of_every_answer_at_once_and_soon_out_of_the_file(large: SearchStore) -> None:
+def test_forgotten_words_leave_answers_at_once_and_the_file_soon(large: SearchStore) -> None:
     assert forget(large, "secret")
     assert all(large.found(secret) == [] for secret in SECRETS)
     wait_until_overwritten(large)

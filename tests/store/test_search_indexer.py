@@ -242,7 +242,7 @@ def test_an_output_in_a_file_of_its_own_is_found_when_it_comes(store: SearchStor
     assert store.found("preview") == ["m"]
 
 
-def test_an_output_that_another_session_spilled_is_found_when_that_holds_the_message_too(store: SearchStore) -> None:
+def test_an_output_spilled_by_another_session_is_found(store: SearchStore) -> None:
     """A fork was read first: its copy of the message knows of no file."""
     message = text_message("m", parts=[call("c", result("r", "a preview", spilled_to="c.txt"))])
     store.log("fork").message(message)

@@ -142,7 +142,7 @@ def test_no_text_is_a_wrong_query(text: str) -> None:
         connection.close()
 
 
-def test_until_holds_to_the_end_of_what_it_names_and_before_to_its_beginning() -> None:
+def test_until_includes_the_period_it_names_and_before_excludes_it() -> None:
     whole, start = parse_query("walrus until:2026-11"), parse_query("walrus before:2026-11")
     assert (whole.until, start.until) == (_local(2026, 12, 1), _local(2026, 11, 1))
     assert parse_query('walrus since:2026-11-20 until:"2026-11-20"').until == _local(2026, 11, 21)

@@ -201,7 +201,7 @@ def test_pages_hold_every_session_once(store: SearchStore, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize(("most", "total_is_exact"), [(3, False), (4, True)])
-def test_a_number_of_sessions_since_a_time_is_exact_where_all_matches_were_looked_at(
+def test_a_count_since_a_time_is_exact_when_all_matches_were_read(
     empty: SearchStore, monkeypatch: pytest.MonkeyPatch, most: int, total_is_exact: bool
 ) -> None:
     monkeypatch.setattr(session_ranking, "_MOST_COUNTED", most)
@@ -231,7 +231,7 @@ def test_very_common_words_do_not_hide_old_prompts(
     assert found(empty, "kiwi question") == ["old"]
 
 
-def test_an_old_prompt_is_found_in_a_fork_though_newer_matches_are_not_in_it(
+def test_an_old_prompt_is_found_in_a_fork_without_newer_matches(
     empty: SearchStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(session_ranking, "_MOST_COUNTED", 3)
@@ -244,7 +244,7 @@ def test_an_old_prompt_is_found_in_a_fork_though_newer_matches_are_not_in_it(
     assert found(empty, "kiwi", session=session_id("fork")) == ["fork"]
 
 
-def test_sessions_with_several_very_common_words_are_found_by_the_parts_that_have_all_of_them(
+def test_several_common_words_are_found_in_parts_that_have_them_all(
     empty: SearchStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(session_ranking, "_MOST_TOGETHER", 4)

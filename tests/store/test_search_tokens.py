@@ -127,7 +127,7 @@ def test_a_character_that_nobody_sees_divides_no_word() -> None:
     assert words_of("葛\U000e0100城") == words_of("葛城")
 
 
-def test_a_joiner_of_a_script_that_is_spelled_with_them_divides_as_a_space_does() -> None:
+def test_a_joiner_divides_words_of_scripts_that_use_it() -> None:
     assert words_of("می\u200cروم") == words_of("می روم") == pieces("می\u200cروم") == ["می", "روم"]
 
 

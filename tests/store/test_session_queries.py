@@ -166,7 +166,7 @@ def test_nothing_known_is_none_and_not_zero(store: Store) -> None:
     assert (session.cost, session.usage.usage.input, session.models) == (None, None, ())
 
 
-def test_a_session_of_a_copied_history_counts_what_it_holds_and_pays_for_its_own(store: Store) -> None:
+def test_a_copied_history_counts_its_messages_and_bills_its_own(store: Store) -> None:
     session = store.session("plain:fork")
     assert (session.counts.messages, session.usage.calls, session.usage.usage.input) == (2, 1, 1000)
 
@@ -406,7 +406,7 @@ def test_an_unknown_session_cannot_be_annotated(store: Store) -> None:
     assert store.status().change_sequence == before
 
 
-def test_a_preview_has_the_first_prompt_and_counts_what_came_out_of_a_session(store: Store) -> None:
+def test_a_preview_has_the_first_prompt_and_counts_of_results(store: Store) -> None:
     previews = store.previews(["plain:shop", "plain:shop.scout", "plain:bare", "plain:nowhere"])
     assert previews == {
         "plain:shop": SessionPreview(

@@ -181,7 +181,7 @@ def test_restoring_and_forgetting_look_up_the_files_of_a_session(store: Store, t
         assert not scans, statement
 
 
-def test_equal_reasons_of_one_record_are_told_apart_by_their_places_or_counted(
+def test_equal_reasons_of_one_record_differ_by_place_or_are_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def feed(fold: PlainFold, data: bytes, offset: int) -> Changes:

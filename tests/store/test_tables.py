@@ -285,9 +285,7 @@ write_tables(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]))
 
 
 @pytest.mark.parametrize("name", ["sessions.parquet", "files.parquet", "README.md"])
-def test_an_export_killed_before_any_of_its_files_has_its_name_is_done_again(
-    store_path: Path, tmp_path: Path, name: str
-) -> None:
+def test_an_export_killed_before_its_first_file_is_repeated(store_path: Path, tmp_path: Path, name: str) -> None:
     out = tmp_path / "out"
     killed = subprocess.run([sys.executable, "-c", KILLED, store_path, out, name], check=False)
     assert killed.returncode == 9

@@ -103,7 +103,7 @@ def test_an_answer_without_a_word_is_none_yet(scripted: ScriptedSession) -> None
     assert scripted.state().evidence == "answer"
 
 
-def test_a_refused_request_ends_a_turn_and_another_note_of_the_agent_does_not(scripted: ScriptedSession) -> None:
+def test_a_refused_request_ends_a_turn_and_other_notes_do_not(scripted: ScriptedSession) -> None:
     scripted.prompt("u1")
     scripted.answer("a1", TextPart(text="Wait a moment"), origin=Origin.HARNESS)
     assert scripted.state().evidence == "open-turn"

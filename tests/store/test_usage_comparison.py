@@ -142,7 +142,7 @@ def test_calls_and_sessions_without_a_price_are_named_and_cause_nothing(tmp_path
     assert any(sentence.startswith("Later: 2 calls without a known price") for sentence in comparison.missing)
 
 
-def test_of_one_model_in_one_session_a_call_without_a_price_has_the_mean_tokens(tmp_path: Path) -> None:
+def test_an_unpriced_call_has_the_mean_tokens_of_model_and_session(tmp_path: Path) -> None:
     """300 and 100 tokens, of which only the first call has a price: one call of 200 tokens, as far as is known."""
 
     def only_long(usage: Usage | None, model: str | None, provider: str | None, at: datetime | None) -> int | None:
@@ -157,14 +157,14 @@ def test_of_one_model_in_one_session_a_call_without_a_price_has_the_mean_tokens(
     assert causes(comparison) == {"tokens_per_call": Decimal("-0.12"), "price": Decimal("0.12")}
 
 
-def test_a_period_with_calls_of_which_no_price_is_known_has_no_known_change(tmp_path: Path) -> None:
+def test_a_period_with_unpriced_calls_has_no_known_change(tmp_path: Path) -> None:
     comparison = compared(tmp_path, {"a": BEFORE, "b": [(NEXT, "secret", 100)]})
     assert comparison.later.totals.cost is None
     assert (comparison.cost_change, comparison.causes) == (None, ())
     assert {row.name: row.cost_change for row in comparison.models} == {"large": Decimal("-0.2"), "secret": None}
 
 
-def test_causes_add_up_exactly_change_sign_with_the_periods_and_stay_within_twice_their_cost(tmp_path: Path) -> None:
+def test_causes_add_up_exactly_and_stay_within_twice_their_cost(tmp_path: Path) -> None:
     """Random days, each odd one between two equal ones: what the first change has, the next takes back."""
     random = Random(19)
     pairs = 30
@@ -224,7 +224,7 @@ def varied(usage: Usage | None, model: str | None, provider: str | None, at: dat
         ("2026-11-03", "2026-11-06", "2026-10-31"),
     ],
 )
-def test_months_are_compared_with_months_and_other_times_with_as_much_before(
+def test_months_are_compared_with_months_other_times_by_length(
     since: str, until: str, before: str, tmp_path: Path
 ) -> None:
     zone = ZoneInfo("Europe/Berlin")
@@ -246,7 +246,7 @@ def test_months_are_compared_with_months_and_other_times_with_as_much_before(
         ("2026-11-23", "2026-11-24", "2026-11-22", "2026-11-23"),
     ],
 )
-def test_the_first_days_of_a_week_or_month_are_compared_with_those_of_the_one_before(
+def test_first_days_of_a_period_are_compared_with_those_before(
     since: str, until: str, before: str, before_end: str, tmp_path: Path
 ) -> None:
     """Also where the clocks change in between; February has no 30 days. One day is compared with the one before."""

@@ -280,7 +280,7 @@ def test_the_running_block_has_a_rate_and_a_projection(tmp_path: Path) -> None:
     )
 
 
-def test_the_rate_of_the_running_block_is_over_the_time_since_its_first_call(tmp_path: Path) -> None:
+def test_the_rate_of_a_running_block_is_since_its_first_call(tmp_path: Path) -> None:
     now = datetime.now(UTC)
     calls = [now - timedelta(minutes=minutes) for minutes in (130, 90, 50)]
     with open_store(write_calls(tmp_path, calls)) as opened:

@@ -244,7 +244,7 @@ CALL_IDS = {case.name: case.call_ids for case in CASES.values() if case.call_ids
 
 
 @pytest.mark.parametrize("name", CALL_IDS)
-def test_a_call_of_the_model_is_one_message_with_its_usage_and_why_it_stopped(store: Store, name: str) -> None:
+def test_a_model_call_is_one_message_with_usage_and_stop_reason(store: Store, name: str) -> None:
     """R-K4, R-S15: however many records tell of it, and its parts are in their order."""
     lines = [line for source in agent(name).discover([LOGS / name]) if source.appendable for line in lines_of(source)]
     made = {call for line in lines for call in CALL_IDS[name](json.loads(line))}

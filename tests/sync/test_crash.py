@@ -215,7 +215,7 @@ def opened(folder: Path) -> tuple[Dump, dict[str, Any], Files]:
 
 
 @pytest.mark.parametrize("name", ["s0", "s1"])
-def test_killed_anywhere_forgetting_leaves_a_session_whole_or_ends_when_the_store_is_opened(
+def test_killed_forgetting_leaves_a_session_whole_or_ends_at_opening(
     tmp_path: Path, driver: Driver, world: World, name: str
 ) -> None:
     base, folder = tmp_path / "base", tmp_path / "store"

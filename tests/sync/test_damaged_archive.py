@@ -64,7 +64,7 @@ WHOLE = {"plain:s0": 3, "plain:s1": 3, "plain:s2": 3}
 
 
 @pytest.mark.parametrize("how", DAMAGE.values(), ids=DAMAGE)
-def test_what_comes_before_the_damage_is_read_and_the_rest_from_the_file_again(store: Path, how: str) -> None:
+def test_bytes_before_the_damage_are_kept_and_the_rest_is_read_again(store: Path, how: str) -> None:
     damage(store, how)
     summary = rebuild(store, agents=[AGENT])
     (problem,) = summary.problems

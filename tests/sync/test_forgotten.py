@@ -109,7 +109,7 @@ def test_what_a_list_of_all_prompts_says_of_it_goes_too(name: str, list_name: st
 
 
 @pytest.mark.parametrize("name", ["claude-code", "codex", "gemini-cli"])
-def test_a_copy_that_was_imported_of_a_log_that_is_read_where_it_lies_goes_too(name: str, tmp_path: Path) -> None:
+def test_an_imported_copy_of_a_log_read_in_place_is_forgotten_too(name: str, tmp_path: Path) -> None:
     home, store = tmp_path / "home", tmp_path / "data" / "turnlog.db"
     shutil.copytree(LOGS / name, home)
     sync(store, roots=[home], agents=[agent(name)])
@@ -159,7 +159,7 @@ def test_which_sessions_copies_repeat_is_known_without_reading_them(tmp_path: Pa
     assert described(store) == copies
 
 
-def test_what_a_session_shares_with_its_own_subagent_goes_from_the_index_too(tmp_path: Path) -> None:
+def test_messages_shared_with_a_subagent_leave_the_index_too(tmp_path: Path) -> None:
     home, store, session = tmp_path / "home", tmp_path / "turnlog.db", "aaaaaaaa-1111-4111-8111-111111111111"
     facts = {
         "type": "user",

@@ -77,7 +77,7 @@ def assert_gone(folder: Path) -> None:
 
 @pytest.mark.parametrize("act", [rebuild_store, sync_store, grow, both])
 @pytest.mark.parametrize("moment", range(3))
-def test_whatever_another_process_does_before_between_and_after_the_transactions(
+def test_another_process_before_between_and_after_the_transactions(
     folder: Path, monkeypatch: pytest.MonkeyPatch, moment: int, act: Act
 ) -> None:
     begun = 0

@@ -147,9 +147,7 @@ def test_of_a_long_last_line_that_grows_only_what_is_new_is_read(store: ToyStore
 
 
 @pytest.mark.parametrize("line", [b'{"a": "x }', b'{"a": [{}', b'{"a": "\xc3 }', b'{"a": "\\" }'])
-def test_a_torn_line_that_ends_as_a_whole_one_does_is_not_decoded_into_objects(
-    line: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_torn_line_that_ends_like_a_whole_one_is_not_decoded(line: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     def decode(line: bytes) -> None:
         raise AssertionError(line)
 
@@ -455,7 +453,7 @@ def test_a_source_that_fails_while_it_is_read_takes_nothing_with_it(
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_what_the_store_refuses_of_one_source_keeps_no_other_from_being_read(
+def test_a_value_the_store_refuses_stops_only_its_own_source(
     store: ToyStore, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     feed = ToyFold.feed

@@ -155,7 +155,7 @@ def test_files_of_two_homes_at_one_place_are_both_given_back(tmp_path: Path) -> 
         connection.close()
 
 
-def test_what_a_workflow_leaves_is_given_back_and_forgotten_with_its_session(tmp_path: Path) -> None:
+def test_files_of_a_workflow_are_restored_and_forgotten_with_it(tmp_path: Path) -> None:
     """R-C13: the script, the journal and the summary of a run (2.1.330), which tell of no message."""
     home = home_of(DATA / "versions" / "2.1.330-workflow", tmp_path / "home")[0]
     written = {str(path): digest(path) for path in home.rglob("*") if path.is_file()}

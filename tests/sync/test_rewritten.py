@@ -481,9 +481,7 @@ def test_two_calls_of_one_id_stay_two_however_often_the_file_is_written(
 
 
 @pytest.mark.parametrize("ids", [["m1", "m2", "m3", "m4"], ["m4", "m3", "m2", "m1"]], ids=["rising", "falling"])
-def test_a_file_that_is_written_anew_as_it_grows_ends_with_its_newest_message(
-    ids: list[str], home: Path, tmp_path: Path
-) -> None:
+def test_a_file_rewritten_as_it_grows_ends_with_its_newest_message(ids: list[str], home: Path, tmp_path: Path) -> None:
     session, store, log = CLINE, tmp_path / "store.db", home / cline_answer([]).path
     log.parent.mkdir(parents=True)
     for count in (2, 4):

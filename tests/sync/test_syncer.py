@@ -277,9 +277,7 @@ with Syncer(store) as syncer:
 """
 
 
-def test_what_reads_is_imported_when_there_is_something_to_read_or_a_line_to_be_waited_for(
-    store: Path, tmp_path: Path
-) -> None:
+def test_readers_are_imported_only_when_there_is_something_to_read(store: Path, tmp_path: Path) -> None:
     log = tmp_path / ".claude" / "projects" / "-p" / "11111111-1111-4111-8111-111111111111.jsonl"
     log.parent.mkdir(parents=True)
     record = {"type": "user", "uuid": "u1", "sessionId": log.stem, "timestamp": "2026-11-21T10:00:00.000Z"}
@@ -311,7 +309,7 @@ def test_an_agent_that_fails_to_look_does_not_hold_up_the_others(home: Path, sto
     assert rows(store, "SELECT count(*) FROM sources WHERE vanished_at IS NOT NULL") == [(0,)]
 
 
-def test_an_agent_that_cannot_say_where_its_homes_are_does_not_hold_up_the_others(
+def test_an_agent_without_known_homes_does_not_stop_the_others(
     home: Path, store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(agent: object) -> list[Path]:

@@ -92,7 +92,7 @@ def test_a_file_that_is_gone_is_known_to_be_gone(home: Path, name: str) -> None:
     assert read(home).vanished == 0
 
 
-def test_a_compressed_rollout_stays_hidden_behind_the_plain_one_that_is_unchanged(home: Path) -> None:
+def test_a_compressed_rollout_is_hidden_by_the_unchanged_plain_one(home: Path) -> None:
     first = read(home)
     plain = log_of(home, "codex")
     plain.with_name(f"{plain.name}.zst").write_bytes(zstandard.compress(plain.read_bytes()))

@@ -69,7 +69,7 @@ def test_a_run_has_the_texts_of_the_script_in_their_order() -> None:
         assert told == [[(kind, text.strip("\n")) for kind, text in turn] for turn in wanted]
 
 
-def test_a_run_with_commands_has_the_prompts_and_answers_that_the_model_was_sent_and_gave() -> None:
+def test_a_run_with_commands_has_what_the_model_received_and_said() -> None:
     """R-C5, R-K1: a command is no prompt. What Aider asks for a commit or a summary is not in the history."""
     for messages, name in zip(in_runs(COMMANDS), ("commands", "image", "summarized"), strict=True):
         asked = asked_in(name)
@@ -97,7 +97,7 @@ def test_a_command_is_what_the_user_typed() -> None:
     assert [message.origin for message in typed] == [Origin.SHELL, Origin.PROMPT]
 
 
-def test_what_was_said_before_the_history_was_cleared_is_not_in_the_context(tmp_path: Path) -> None:
+def test_messages_before_a_cleared_history_are_not_in_the_context(tmp_path: Path) -> None:
     with RUNS.stored(COMMANDS, tmp_path) as store:
         [session] = [one for one in store.sessions(SessionFilter()).items if one.title and "beta" in one.title]
         placed = list(store.messages(session.id))
@@ -144,7 +144,7 @@ def test_figures_are_those_of_the_program_and_marked_as_estimated() -> None:
     assert of_session(FIRST)[-1].metadata == {"aider": {"tokens": "Tokens: 2.5k sent, 81 received."}}
 
 
-def test_cached_tokens_are_not_in_the_input_and_costs_are_those_of_the_message() -> None:
+def test_cached_tokens_are_no_input_and_costs_are_the_messages() -> None:
     line = "Tokens: 12k sent, 1.2k cache write, 3k cache hit, 81 received. Cost: $0.0018 message, $0.02 session."
     found = counted_in(line)
     assert found is not None
@@ -165,7 +165,7 @@ def test_what_the_program_tells_the_model_of_a_failed_edit_is_no_prompt() -> Non
     assert [message.origin for message in of_session(BAD)] == [Origin.PROMPT, None, Origin.HARNESS, None]
 
 
-def test_a_refused_request_is_an_error_and_a_stopped_answer_keeps_its_words() -> None:
+def test_a_refused_request_is_an_error_a_stopped_answer_keeps_text() -> None:
     found = RUNS.read(TOUR)
     [error] = [change.event for change in found.events.values() if isinstance(change.event, ErrorEvent)]
     assert "mock bad request" in error.error_text

@@ -89,7 +89,7 @@ def everything(database: Path) -> list[Any]:
 # -- ChatGPT
 
 
-def test_the_conversation_is_in_the_order_of_time_with_results_at_their_calls(database: Path) -> None:
+def test_a_conversation_is_ordered_by_time_with_results_at_calls(database: Path) -> None:
     """R-K7"""
     summary = import_file(database, CHATGPT / "conversations.json")
     assert (summary.agent, summary.new_sessions, summary.problems) == ("chatgpt", 2, [])
@@ -184,7 +184,7 @@ def test_a_file_that_is_too_large_is_named(database: Path, tmp_path: Path, *, is
 # -- Claude.ai
 
 
-def test_a_message_of_the_assistant_is_one_answer_for_each_call_of_the_model(database: Path) -> None:
+def test_an_assistant_message_is_one_answer_per_model_call(database: Path) -> None:
     summary = import_file(database, CLAUDE_AI / "conversations.json")
     assert (summary.agent, summary.new_sessions, summary.problems) == ("claude-ai", 2, [])
     prompt, first, second = messages(database, GARLIC)[:3]
@@ -251,7 +251,7 @@ def test_a_restored_conversation_is_the_one_of_the_export(folder: Path, name: st
     assert everything(tmp_path / "again.db") == everything(tmp_path / "once.db")
 
 
-def test_a_later_export_has_more_of_a_conversation_and_changes_the_same_session(database: Path, tmp_path: Path) -> None:
+def test_a_later_export_extends_the_same_session(database: Path, tmp_path: Path) -> None:
     """A conversation that stands in several exports is one session."""
     home = tmp_path / "home"
     items = json.loads((CHATGPT / "conversations.json").read_text())
@@ -302,7 +302,7 @@ def test_a_folder_is_imported_as_the_list_in_it(database: Path, tmp_path: Path, 
     assert not (database.parent / "imports").exists()
 
 
-def test_lists_of_a_large_export_are_all_imported_and_a_damaged_one_is_named(database: Path, tmp_path: Path) -> None:
+def test_all_lists_of_a_large_export_are_imported_or_reported(database: Path, tmp_path: Path) -> None:
     one, other = json.loads((CHATGPT / "conversations.json").read_bytes())
     shutil.copytree(CHATGPT, tmp_path / "export", ignore=shutil.ignore_patterns("conversations.json"))
     for number, listed in enumerate(([one], [other])):
@@ -525,9 +525,7 @@ def test_a_list_with_a_byte_order_mark_is_read(database: Path, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("is_zip", [False, True])
-def test_half_a_character_in_an_export_is_read_as_elsewhere_and_restored_as_it_was(
-    database: Path, tmp_path: Path, *, is_zip: bool
-) -> None:
+def test_half_a_character_in_an_export_is_restored_as_it_was(database: Path, tmp_path: Path, *, is_zip: bool) -> None:
     """A title that was cut in the middle of an emoji: the escape of its first half alone is no text of JSON."""
     first, second = json.loads((CHATGPT / "conversations.json").read_bytes())
     whole = json.dumps(first | {"title": "A cat \ud83d"})
@@ -566,7 +564,7 @@ def test_bytes_that_are_no_utf8_are_noted_and_restored_as_they_were(
 
 
 @pytest.mark.parametrize("is_equal", [False, True])
-def test_a_conversation_with_the_id_of_another_is_named_unless_it_is_the_same(
+def test_a_different_conversation_with_a_known_id_is_reported(
     database: Path, tmp_path: Path, *, is_equal: bool
 ) -> None:
     first, second = json.loads((CHATGPT / "conversations.json").read_bytes())
@@ -599,7 +597,7 @@ def test_only_escapes_of_lone_surrogates_are_replaced() -> None:
 
 @pytest.mark.parametrize(("folder", "names"), [(CHATGPT, ("id", "conversation_id")), (CLAUDE_AI, ("uuid",))])
 @pytest.mark.parametrize("given", [None, 7])
-def test_a_conversation_without_an_id_is_a_session_that_stays_the_same_as_it_goes_on(
+def test_a_conversation_without_an_id_keeps_its_session_as_it_grows(
     database: Path, tmp_path: Path, folder: Path, names: tuple[str, ...], given: object
 ) -> None:
     listed = json.loads((folder / "conversations.json").read_bytes())
@@ -683,9 +681,7 @@ def test_an_encrypted_export_is_refused_in_words(database: Path, tmp_path: Path)
         import_file(database, path)
 
 
-def test_conversations_whose_messages_have_the_same_made_up_names_keep_their_own(
-    database: Path, tmp_path: Path
-) -> None:
+def test_conversations_with_equal_message_names_keep_their_messages(database: Path, tmp_path: Path) -> None:
     def conversation(name: str, text: str) -> dict[str, Any]:
         said = {"author": {"role": "user"}, "content": {"content_type": "text", "parts": [text]}}
         return {"title": "t", "id": name, "mapping": {"m1": {"parent": None, "message": said}}, "current_node": "m1"}

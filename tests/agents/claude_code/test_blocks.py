@@ -150,7 +150,7 @@ def context(log: Log, words: str) -> Record:
     return log.record("attachment", attachment={"type": "edited_text_file", "filename": "/w/a", "snippet": words})
 
 
-def test_a_text_like_the_first_one_after_a_prompt_that_was_sent_meanwhile_is_kept() -> None:
+def test_an_equal_text_after_a_queued_prompt_is_kept() -> None:
     """R-S15: one equal block is no repetition of the message."""
     log = Log("2.1.20")
     records = [log.user("Fix it"), log.assistant("msg_1", text("Now")), log.assistant("msg_1", A)]
@@ -160,7 +160,7 @@ def test_a_text_like_the_first_one_after_a_prompt_that_was_sent_meanwhile_is_kep
     ]
 
 
-def test_a_text_like_the_first_one_between_the_records_of_other_answers_is_kept() -> None:
+def test_an_equal_text_between_other_answers_is_kept() -> None:
     log = Log("2.1.20")
     records = [log.user("Fix it"), log.assistant("msg_0", text("So")), log.assistant("msg_1", text("Now"))]
     for block in (A, text("Now"), B):

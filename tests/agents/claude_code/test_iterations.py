@@ -42,7 +42,7 @@ def test_an_advisor_is_a_model_call_beside_the_answer() -> None:
     assert gathered.place(advisor.id).fate is Fate.SIDECAR
 
 
-def test_the_summary_that_a_provider_wrote_counts_as_a_call_of_the_same_model() -> None:
+def test_a_summary_by_the_provider_is_a_call_of_the_same_model() -> None:
     log = Log()
     usage = answer(request("compaction", 180_000, 3500), request("message", 20, 50, 202_000))
     gathered = fold(log.user("Go on"), log.assistant("msg_1", text("a"), usage=usage, model=SONNET))

@@ -67,7 +67,7 @@ def test_lines_of_one_message_with_results_between_are_one_message() -> None:
     assert (place.turn, place.step) == (1, 1)
 
 
-def test_lines_that_differ_in_a_fact_of_their_message_agree_however_the_log_is_split() -> None:
+def test_lines_with_different_facts_agree_however_the_log_is_split() -> None:
     """R-S15: of two models that lines of one message name, the store's join and the fold keep the same."""
     log = Log()
     lines = [
@@ -90,7 +90,7 @@ def test_blocks_without_an_index_are_in_the_order_of_their_lines() -> None:
     assert [part.type for part in message.parts] == ["reasoning", "text", "tool-call", "tool-call"]
 
 
-def test_a_repeated_block_is_one_part_and_a_growing_text_its_longest_reading() -> None:
+def test_a_repeated_block_is_one_part_with_its_longest_text() -> None:
     log = Log("1.0.24")
     gathered = fold(
         log.assistant("msg_1", text("Let me"), stop=None),
@@ -305,7 +305,7 @@ def test_missing_token_counts_are_unknown_not_zero(usage: dict[str, Any], expect
     assert usage_of(usage) == expected
 
 
-def test_the_final_count_replaces_a_placeholder_which_alone_is_a_lower_bound() -> None:
+def test_a_final_count_replaces_a_placeholder_a_lower_bound() -> None:
     log = Log("1.0.128")
     opened = {"input_tokens": 10, "output_tokens": 1}
     placeholder = log.assistant("msg_1", text("a"), stop=None, usage=opened)

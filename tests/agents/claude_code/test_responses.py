@@ -53,7 +53,7 @@ def answers(messages: list[Message]) -> list[list[str]]:
 
 @pytest.mark.parametrize("own_request", [True, False])
 @pytest.mark.parametrize("count", [3, 40])
-def test_another_request_or_another_count_of_input_tokens_is_another_response(own_request: bool, count: int) -> None:
+def test_another_request_or_input_count_is_another_response(own_request: bool, count: int) -> None:
     """Also where the fold has forgotten the first one."""
     records = loop(Log(), count, own_request=own_request)
     whole = fold(*records)

@@ -149,7 +149,7 @@ ASKED = {
 
 
 @pytest.mark.parametrize("version", ["2.1.150-escape", "2.1.260-escape"])
-def test_escape_on_a_running_tool_is_no_denial_where_a_permission_was_requested(version: str) -> None:
+def test_escape_on_a_running_tool_is_no_denied_permission(version: str) -> None:
     """R-K9: 2.1.150 has other words for it, later versions the interrupt behind it, which names the message."""
     found = {
         made.tool_call_id: (made.state, made.approval.approved if made.approval else None)

@@ -221,7 +221,7 @@ def leaf_after(*records: dict[str, Any]) -> str | None:
     return fold(*records).sessions[ROOT].active_leaf
 
 
-def test_the_newest_message_is_the_leaf_unless_the_agent_names_an_older_one() -> None:
+def test_the_newest_message_is_the_leaf_unless_another_is_named() -> None:
     log = Log()
     start, first = log.user("one"), log.assistant("msg_1", text("A1"))
     second = log.user("two")
@@ -288,9 +288,7 @@ def test_a_compaction_has_its_summary_and_the_messages_that_stay() -> None:
 
 
 @pytest.mark.parametrize(("direction", "summarized"), [("upto", {"Q1", "A1"}), ("from", {"Q2", "A2", "Q3", "A3"})])
-def test_what_the_user_chose_to_summarize_is_compacted_and_nothing_is_rewound(
-    direction: str, summarized: set[str]
-) -> None:
+def test_messages_summarized_by_the_user_are_compacted_not_rewound(direction: str, summarized: set[str]) -> None:
     """The request behind it has the summary and what stays (2.1.330)."""
     gathered = read(sources("versions", f"2.1.330-summarized-{direction}"))
     found = fates(gathered)
@@ -320,7 +318,7 @@ def test_a_summary_in_a_later_feed_completes_its_compaction() -> None:
     assert gather(*changes).as_json() == fold(start, boundary, summary).as_json()
 
 
-def test_messages_that_a_compaction_kept_and_nobody_remembers_are_named_by_their_records() -> None:
+def test_kept_messages_of_a_compaction_are_named_by_their_records() -> None:
     log = Log()
     metadata = {"preservedMessages": {"uuids": ["gone"], "allUuids": ["gone", "gone too"]}}
     boundary = log.record("system", subtype="compact_boundary", compactMetadata=metadata)

@@ -101,7 +101,7 @@ def test_a_stream_is_recognised_by_its_content(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", [path for path in STREAMS if path.stem in ("basic", "interrupt", "subagent-sync")])
-def test_a_message_that_the_log_has_gains_nothing_but_what_the_log_left_out(path: Path) -> None:
+def test_a_logged_message_gains_only_what_its_log_left_out(path: Path) -> None:
     """R-S43: usage, order of blocks, states of calls and origins are those of the log."""
     log, streamed = log_of(path.stem), read(path)
     shared = log.messages.keys() & streamed.messages.keys()

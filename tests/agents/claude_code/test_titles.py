@@ -127,7 +127,7 @@ def title_in_store(folder: Path, *records: dict[str, Any]) -> tuple[str | None, 
     return title
 
 
-def test_the_command_that_the_model_replied_to_titles_a_session_without_prompts(tmp_path: Path) -> None:
+def test_an_answered_command_titles_a_session_without_prompts(tmp_path: Path) -> None:
     """R-C6: `/clear` and its kin, which the model never saw, say nothing of the session."""
     log = Log("1.0.128")
     records = [
@@ -160,9 +160,7 @@ ENDED = (
         (ENDED.replace("bash-n", "task-n"), 'Background command "make" completed'),
     ],
 )
-def test_a_session_without_prompts_is_called_after_the_words_in_its_first_tags(
-    opening: str, title: str, tmp_path: Path
-) -> None:
+def test_a_session_without_prompts_is_titled_by_its_first_tags(opening: str, title: str, tmp_path: Path) -> None:
     """R-C6"""
     log = Log("2.0.64")
     records = [log.user(opening), log.assistant("msg_1", text("Seen."))]

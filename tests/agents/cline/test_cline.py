@@ -155,7 +155,7 @@ def test_an_image_is_a_file_in_a_prompt_and_in_a_result() -> None:
     assert [len(data or b"") for data in images] == [70, 70]
 
 
-def test_a_failed_command_has_its_exit_code_though_nothing_marks_its_result() -> None:
+def test_a_failed_command_without_a_mark_has_its_exit_code() -> None:
     """R-C8"""
     [result] = calls(tour())["call_fail1"].results
     assert (result.status, result.exit_code) == ("error", 3)
@@ -219,7 +219,7 @@ def test_a_refused_request_is_the_error_of_an_answer_without_text() -> None:
     assert (message.error.text, message.parts, message.usage) == ("bad request here", (), None)
 
 
-def test_a_command_that_was_stopped_is_aborted_and_one_that_was_killed_is_open() -> None:
+def test_a_stopped_command_is_aborted_and_a_killed_one_open() -> None:
     found = read(sources("interrupt"))
     assert [result.status for result in calls(found)["call_slow1"].results] == ["aborted"]
     assert calls(found)["call_kill1"].results == ()

@@ -43,7 +43,7 @@ def test_calls_have_their_results_and_a_command_that_failed_is_an_error() -> Non
     assert all(call.results[0].duration_ms is not None and call.started_at is not None for call in calls)
 
 
-def test_what_a_subagent_does_is_in_its_own_session_which_the_session_started() -> None:
+def test_a_subagent_has_a_session_started_by_its_parent() -> None:
     changes = AGENT.fold(SOURCE).feed(b"".join(RECORDED.lines), 0)
     (link,) = changes.links
     assert (link.kind, link.parent_session_id) == ("subagent", f"cline:{SESSION}")
@@ -66,7 +66,7 @@ def test_what_a_subagent_does_is_in_its_own_session_which_the_session_started() 
     assert [kind for name, kind in kinds if name != link.child_session_id] == ["hook:TaskStart", "hook:Stop"] * 2
 
 
-def test_ends_of_runs_and_prompts_have_the_names_that_other_agents_give_them() -> None:
+def test_ends_of_runs_and_prompts_have_the_names_of_other_agents() -> None:
     """By its source: no run reported them."""
     found = read(
         line("prompt_submit", userPromptSubmit={"prompt": "Go on", "attachments": []}),

@@ -192,7 +192,7 @@ def test_a_subtask_belongs_to_the_call_at_its_place(root: Path, database: Path) 
     assert first.origin is Origin.SUBAGENT_PROMPT
 
 
-def test_a_checkpoint_that_is_restored_leaves_what_came_after_it_as_rewound(root: Path, database: Path) -> None:
+def test_messages_after_a_restored_checkpoint_are_rewound(root: Path, database: Path) -> None:
     shutil.copytree(CASES / "roo", root)
     read(database, root, "roo-code")
     for name, size in (("api_conversation_history.json", 4), ("ui_messages.json", 6)):

@@ -84,7 +84,7 @@ def test_a_session_stays_one_when_its_rollout_is_archived_and_compressed(codex_h
         assert not store.diagnostics().items
 
 
-def test_an_archive_keeps_the_compressed_bytes_and_returns_the_records_inside(codex_home: Path, tmp_path: Path) -> None:
+def test_an_archive_keeps_compressed_bytes_and_returns_records(codex_home: Path, tmp_path: Path) -> None:
     """R-S43: as they do of a plain log."""
     lines = rollout(codex_home).read_bytes().splitlines()
     packed = compress(archive(codex_home))

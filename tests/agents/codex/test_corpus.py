@@ -330,9 +330,7 @@ def test_a_subagent_is_linked_from_both_sides(scenario: str) -> None:
         ("subagent-gpt-6-sol", {"generated": "counter (Dewey)"}),
     ],
 )
-def test_a_subagent_is_called_by_its_prompt_or_where_that_is_sealed_by_its_task(
-    scenario: str, titles: dict[str, str]
-) -> None:
+def test_a_subagent_is_titled_by_its_prompt_or_its_task(scenario: str, titles: dict[str, str]) -> None:
     """R-C6"""
     gathered = read(logs("scenarios", scenario))
     [link] = gathered.links.values()

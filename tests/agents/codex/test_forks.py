@@ -117,7 +117,7 @@ def test_a_fork_stays_as_it_was_when_its_parent_goes_on(tmp_path: Path) -> None:
     check(path)
 
 
-def test_a_fork_hangs_under_the_last_that_it_shares_however_its_parent_grew(tmp_path: Path) -> None:
+def test_a_fork_follows_the_last_shared_message_as_its_parent_grows(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     write(tmp_path / "home", OTHER, FORK)
     for end in range(1, len(PARENT.splitlines()) + 1):
@@ -282,7 +282,7 @@ def test_a_fork_is_loaded_page_by_page_from_what_it_shares_on(tmp_path: Path) ->
         assert len(found) > 3
 
 
-def test_what_a_subagent_copied_is_paid_by_its_parent_when_logs_are_read_without_a_store(tmp_path: Path) -> None:
+def test_messages_copied_by_a_subagent_are_billed_to_its_parent(tmp_path: Path) -> None:
     """R-C5: also where the copy has tokens of answers that it leaves out."""
     own = "01a1fbaa-7000-7000-8000-000000000009"
     spawned = {"subagent": {"thread_spawn": {"parent_thread_id": THREAD, "depth": 1}}}

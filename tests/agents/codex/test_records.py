@@ -539,7 +539,7 @@ def test_an_image_that_a_tool_attached_is_no_prompt() -> None:
     assert origins == [Origin.PROMPT, Origin.HARNESS, Origin.PROMPT]
 
 
-def test_a_response_that_continues_after_an_output_is_one_where_its_tokens_come_first() -> None:
+def test_a_response_continues_after_an_output_if_tokens_come_first() -> None:
     """R-C3: up to about 0.4x each call is written with its output, and `turn_context` is the border."""
     first, second = counts(100, 0, 20, 0), counts(200, 0, 40, 0)
     gathered = fold(
@@ -630,7 +630,7 @@ def test_a_command_belongs_to_the_code_that_was_running_when_it_began() -> None:
     assert parents == {"first": "c1", "second": "c2", "late": "c2", "third": "c3"}
 
 
-def test_prompts_that_a_compaction_kept_are_found_by_their_text_where_their_ids_are_others() -> None:
+def test_prompts_kept_by_a_compaction_are_found_by_their_text() -> None:
     """R-C5: up to 0.15x they have none or new ones; of prompts of the same words as many as were kept, the newest."""
     kept = [
         {"type": "message", "role": "user", "id": name, "content": [{"type": "input_text", "text": text}]}

@@ -146,7 +146,7 @@ def test_a_migrated_copy_without_its_original_has_the_same_history(tmp_path: Pat
     assert calls == 5
 
 
-def test_a_text_after_tokens_and_items_begins_the_next_response_where_texts_come_first() -> None:
+def test_a_text_after_tokens_begins_a_response_if_texts_come_first() -> None:
     """R-S15: in a copy of a log of 0.39 no record stands between two responses."""
     first, second = counts(100, 0, 20, 0), counts(200, 0, 40, 0)
     heard = [event("agent_message", message="One."), token_count(first, first), answer("One.")]

@@ -15,13 +15,13 @@ from turnlog.agents.copilot_cli.records import CopilotData
 PAGE = FormatPage("copilot-cli")
 
 
-def test_every_record_kind_that_is_read_is_on_the_page_with_what_it_becomes() -> None:
+def test_every_record_kind_is_on_the_page_with_its_result() -> None:
     """R-S23, R-C3"""
     described = {named(kind)[0]: outcome for kind, outcome, *_ in PAGE.rows("## Records")}
     assert described == {kind: outcome.value for kind, outcome in READ.items()}
 
 
-def test_the_lists_of_kinds_have_nothing_in_common_and_are_as_long_as_the_page_says() -> None:
+def test_the_lists_of_kinds_are_disjoint_and_as_long_as_on_the_page() -> None:
     assert not PERSISTED & EPHEMERAL
     assert not (PERSISTED | EPHEMERAL) & READ.keys()
     told = [kind for kind in PERSISTED if f"`{kind}`" in PAGE.text and not kind.startswith("permission")]

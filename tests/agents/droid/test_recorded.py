@@ -192,7 +192,7 @@ def test_an_image_in_a_result_is_a_file() -> None:
     assert (image.data or b"").startswith(b"\x89PNG")
 
 
-def test_a_refused_command_is_denied_and_the_words_about_it_are_no_model_call(tmp_path: Path) -> None:
+def test_a_refused_command_is_denied_and_its_note_is_no_model_call(tmp_path: Path) -> None:
     found = recorded("0.215.0/denied")
     [call] = [call for message in answers(found) for call in calls_of(message)]
     assert [result.status for result in call.results] == ["denied"]

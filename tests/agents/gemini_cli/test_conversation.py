@@ -228,7 +228,7 @@ def test_a_recorded_rewind_leaves_what_the_next_request_did_not_have() -> None:
     assert rewind.to_message_id == history.messages[2].id
 
 
-def test_a_history_that_is_written_back_after_a_refusal_is_the_one_that_was_there(log: Path) -> None:
+def test_a_history_written_back_after_a_refusal_is_unchanged(log: Path) -> None:
     """Recorded with 0.61: the refused call and its prompt leave the list, and nothing is told twice."""
     recorded = DATA / "versions" / "0.61.0-refused" / "tmp" / "work" / "chats"
     (path,) = recorded.iterdir()
@@ -269,7 +269,7 @@ def test_what_is_written_back_is_known_in_its_order(log: Path) -> None:
     assert [key for key, fate in fates(history).items() if fate is Fate.REWOUND] == ["u3", "g3"]
 
 
-def test_a_conversation_that_is_fetched_takes_the_place_of_the_one_that_was_there(log: Path) -> None:
+def test_a_fetched_conversation_replaces_the_present_one(log: Path) -> None:
     """As `/chat resume` of 0.61 writes it; a list that is torn off before its checkpoint counts as well."""
     copies = [again("n1", "other"), answer("n2", [{"text": "b"}], tokens=None)]
     history = read(log, *FIRST, *copies, checkpoint(*copies), user("u3", "on"))

@@ -54,7 +54,7 @@ def test_a_damaged_record_changes_nothing_else(damaged: bytes) -> None:
     assert told > len(whole.diagnostics) + len(whole.events) + len(whole.messages)
 
 
-def test_a_log_without_a_header_has_the_same_positions_in_one_feed_as_in_two() -> None:
+def test_a_log_without_a_header_has_equal_positions_in_any_split() -> None:
     """R-C19: the header is damaged or late, and a `$set` stands before it."""
     before = lines({"$set": {"lastUpdated": "2026-11-21T10:00:00.000Z"}})
     whole = fold_bytes(AGENT, log_source(), before + lines(*GOOD))

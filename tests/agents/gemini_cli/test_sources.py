@@ -102,7 +102,7 @@ def test_a_spilled_output_belongs_to_its_session(tmp_path: Path) -> None:
     assert (spill.session_id, spill.name, spill.size) == (SESSION_ID, "glob_c1.txt", 9)
 
 
-def test_places_begin_with_the_minute_in_the_name_and_end_before_those_of_hooks() -> None:
+def test_places_begin_with_the_named_minute_and_end_before_hooks() -> None:
     """R-C13: files of one session stand in the order in which they were begun, whatever a name says."""
 
     def first(name: str) -> int:

@@ -176,7 +176,7 @@ def test_a_second_file_of_a_session_without_a_conversation_changes_nothing(gemin
     assert SESSION in first.read_text()
 
 
-def test_a_session_keeps_its_folder_when_it_is_made_anew_without_the_originals(tmp_path: Path) -> None:
+def test_a_session_rebuilt_without_originals_keeps_its_folder(tmp_path: Path) -> None:
     """R-C6: what names the folder lies beside the logs and is in no archive."""
     home, store = tmp_path / "gemini", tmp_path / "store.db"
     shutil.copytree(DATA / "scenarios" / "basic", home)

@@ -104,7 +104,7 @@ def test_the_kind_of_a_header_marks_a_subagent_in_either_form() -> None:
         assert [link.child_session_id for link in gathered.links.values()] == [child]
 
 
-def test_what_begins_like_a_question_to_a_subagent_later_is_no_session_of_its_own() -> None:
+def test_a_later_prompt_like_a_subagents_is_no_session() -> None:
     found = fold_json({**header(startTime=BEGAN), "messages": [user("Hi"), answer("Yes."), user(ASKED, "u2")]})
     first, _, asked = said(found, SESSION_ID)
     assert (first.origin, asked.origin, asked.role) == (Origin.PROMPT, Origin.HARNESS, "developer")

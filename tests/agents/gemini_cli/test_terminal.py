@@ -130,7 +130,7 @@ def test_a_log_without_its_header_is_named_by_the_log_of_prompts() -> None:
     assert [len(found.messages) for found in (history, other)] == [5, 6]
 
 
-def test_a_log_without_its_header_and_the_log_of_prompts_is_named_by_its_file(tmp_path: Path) -> None:
+def test_a_log_without_header_and_prompts_is_named_by_its_file(tmp_path: Path) -> None:
     (path,) = (VERSIONS / "0.61.0-two-terminals/tmp/work/chats").glob("*-c4878f81.jsonl")
     chats = tmp_path / "tmp/work/chats"
     chats.mkdir(parents=True)

@@ -117,7 +117,7 @@ def test_a_turn_of_which_the_log_lost_a_call_counts_as_a_whole(kept: slice, tmp_
 
 
 @pytest.mark.parametrize("is_late", [False, True], ids=["without an end", "that a prompt came into"])
-def test_the_calls_of_a_turn_count_when_the_next_prompt_comes_before_its_end(is_late: bool) -> None:
+def test_calls_count_when_the_next_prompt_precedes_the_turns_end(is_late: bool) -> None:
     """0.2.111 writes no end of a turn whose process is killed."""
     source = sources_of(name_of(MAIN))[SourceKind.SESSION]
     lines = RUNS.log_of(source).splitlines(keepends=True)

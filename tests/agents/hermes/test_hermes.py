@@ -166,7 +166,7 @@ def test_a_compaction_keeps_the_originals_of_what_it_wrote_again(tmp_path: Path)
     ]
 
 
-def test_what_a_compaction_wrote_again_is_shown_when_its_originals_are_gone(tmp_path: Path) -> None:
+def test_messages_repeated_by_a_compaction_are_shown_if_originals_go(tmp_path: Path) -> None:
     session, place = "20261124_003441_db6051", tmp_path / ".hermes"
     shutil.copytree(HERMES / "0.19.0/compaction", place)
     stores = [tmp_path / "store.db", tmp_path / "fresh.db"]
@@ -247,7 +247,7 @@ def test_a_session_that_a_compaction_ended_is_continued(tmp_path: Path) -> None:
     assert Origin.COMPACTION in origins
 
 
-def test_a_stopped_answer_is_an_interrupt_and_a_stopped_command_an_open_call(tmp_path: Path) -> None:
+def test_a_stopped_answer_is_interrupted_a_stopped_command_open(tmp_path: Path) -> None:
     with synced("0.19.0/stopped", tmp_path) as store:
         events = [
             event

@@ -395,9 +395,7 @@ def test_a_file_that_unpacks_to_more_than_its_zip_says_takes_no_memory(tmp_path:
     tracemalloc.stop()
 
 
-def test_a_sample_that_claims_to_be_far_larger_than_it_is_packed_is_not_unpacked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_sample_with_a_false_large_size_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("turnlog.agents.zip_members.ALWAYS", 1 << 20)
     path = tmp_path / "log.eval"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:

@@ -184,7 +184,7 @@ def test_a_subagent_is_a_session_that_its_call_names(tmp_path: Path) -> None:
     assert spawn.child_session_id == child.id
 
 
-def test_the_cost_of_a_call_is_without_that_of_the_subagent_that_it_started(tmp_path: Path) -> None:
+def test_the_cost_of_a_call_excludes_its_subagent(tmp_path: Path) -> None:
     """R-C5: Kilo adds the subagent's cost to the message, and not to its step."""
     costs = [message.cost for _, messages in read(tmp_path) for message in messages if message.usage is not None]
     # By the prices of the run: 1 dollar for a million tokens of input, 2 of output, 0.1 read from the cache.

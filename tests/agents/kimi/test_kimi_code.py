@@ -236,7 +236,7 @@ def test_an_interrupted_step_has_its_tokens_though_its_end_has_none() -> None:
     ]
 
 
-def test_a_compaction_keeps_prompts_and_its_call_is_beside_the_conversation() -> None:
+def test_a_compaction_keeps_prompts_and_its_call_is_no_message() -> None:
     found = read(sources("2.1.0/compaction"))
     [compaction] = [each for each in events_of(found) if isinstance(each, CompactionEvent)]
     kept = [text_of(found.messages[name]) for name in compaction.kept_message_ids]
@@ -324,7 +324,7 @@ def test_an_undo_goes_back_no_further_than_the_newest_compaction() -> None:
     assert rewind.to_message_id == summary
 
 
-def test_a_turn_that_was_stopped_and_killed_does_not_abort_calls_of_the_next() -> None:
+def test_a_killed_turn_does_not_abort_calls_of_the_next() -> None:
     found = fold(
         prompt(1, "One"),
         {"type": "turn.cancel", "turnId": 0, "target": "active", "time": 2},
@@ -387,7 +387,7 @@ COPIES = (
 )
 
 
-def test_calls_are_in_the_order_of_the_model_with_the_arguments_that_it_wrote() -> None:
+def test_calls_have_the_order_and_arguments_of_the_model() -> None:
     found = fold(*PARALLEL, *COPIES)
     first, second = answers(found)
     assert [(part.id, getattr(part, "tool_call_id", "")) for part in first.parts] == [
@@ -402,7 +402,7 @@ def test_calls_are_in_the_order_of_the_model_with_the_arguments_that_it_wrote() 
     assert found.counts.duplicates == 2
 
 
-def test_calls_of_a_turn_that_was_killed_are_in_the_order_in_which_they_began() -> None:
+def test_calls_of_a_killed_turn_have_the_order_of_their_starts() -> None:
     assert [call.input_value() for call in calls(fold(*PARALLEL)).values()] == [{"x": 1}, {"path": "a"}, {}, {}]
     # The copies of the next turn are of other steps.
     later = (

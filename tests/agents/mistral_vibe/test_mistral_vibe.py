@@ -197,9 +197,7 @@ def test_what_was_seen_before_the_journal_was_deleted_stays(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("order", list(permutations(("running", "tour", "resumed"))), ids="-".join)
-def test_tokens_count_once_in_whatever_order_the_states_of_a_session_are_read(
-    order: tuple[str, ...], tmp_path: Path
-) -> None:
+def test_tokens_count_once_in_any_order_of_states(order: tuple[str, ...], tmp_path: Path) -> None:
     """A copy of a home may bring a journal after what was written later, and an older state after a newer one."""
     for case in order:
         shutil.rmtree(tmp_path / ".vibe", ignore_errors=True)
@@ -250,9 +248,7 @@ def test_a_turn_that_runs_has_its_calls_and_no_end() -> None:
 
 @pytest.mark.parametrize("answer", [0, 1, 2])
 @pytest.mark.parametrize("further", [0, 1])
-def test_an_answer_is_there_though_the_program_was_killed_before_it_showed_it(
-    answer: int, further: int, tmp_path: Path
-) -> None:
+def test_an_answer_is_read_though_its_program_was_killed(answer: int, further: int, tmp_path: Path) -> None:
     """The journal ends with the answer, or with what the program thinks of it."""
     home = tmp_path / "home"
     shutil.copytree(DATA / "3.0.2/running", home)
@@ -267,7 +263,7 @@ def test_an_answer_is_there_though_the_program_was_killed_before_it_showed_it(
     assert [message.id for message in answers(found)] == [message.id for message in whole[: answer + 1]]
 
 
-def test_calls_of_a_session_that_is_first_read_while_a_later_turn_runs_are_those_of_the_model(tmp_path: Path) -> None:
+def test_calls_match_in_a_session_first_read_in_a_later_turn(tmp_path: Path) -> None:
     """The context ends with the newest generation, the entries go on in the journal."""
     home = tmp_path / "home"
     shutil.copytree(DATA / "3.0.2/resumed", home)
@@ -287,9 +283,7 @@ def test_calls_of_a_session_that_is_first_read_while_a_later_turn_runs_are_those
         pytest.param("child-e38c5f817ae3afa374023650", 5, id="the model was asked before the journal begins"),
     ],
 )
-def test_a_call_is_that_of_the_model_also_in_a_session_that_is_first_read_while_it_runs(
-    session: str, count: int, tmp_path: Path
-) -> None:
+def test_calls_match_in_a_session_first_read_while_it_runs(session: str, count: int, tmp_path: Path) -> None:
     home = tmp_path / "home"
     shutil.copytree(DATA / "3.0.2/subagent", home)
     whole = gather(*(fold_bytes(AGENT, source, log_of(source)) for source in AGENT.discover([home])))
@@ -353,7 +347,7 @@ def test_a_stopped_command_is_aborted_and_a_stopped_answer_keeps_its_words() -> 
 
 
 @pytest.mark.parametrize("cause", ["failure", "retry"])
-def test_an_answer_that_the_program_discards_itself_was_not_stopped_by_the_user(cause: str) -> None:
+def test_an_answer_discarded_by_the_program_is_not_interrupted(cause: str) -> None:
     """3.0.2 does so where a stream breaks, or an answer is too long."""
     [source] = sources("3.0.2/stopped")
     log = log_of(source).replace(b'"cause":"interrupt"', b'"cause":"%s"' % cause.encode())

@@ -114,7 +114,7 @@ def test_a_session_that_was_continued_after_its_import_is_read_whole(database: P
     assert len(messages) >= len(made)
 
 
-def test_prompts_of_a_subagent_in_the_session_of_its_parent_are_not_the_users(tmp_path: Path) -> None:
+def test_prompts_of_a_subagent_are_not_the_users(tmp_path: Path) -> None:
     """R-C10"""
     (tmp_path / "data").mkdir()
     shutil.copy(SAMPLE, tmp_path / "data")

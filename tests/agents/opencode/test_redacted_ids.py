@@ -140,14 +140,14 @@ def test_a_message_that_names_no_session_is_that_of_the_other_export(others: lis
     assert histories(tmp_path, [export(ANNA, *nameless), *(exports[name] for name in others)]) == [["one", "two"]]
 
 
-def test_an_export_with_one_id_for_all_has_its_place_beside_the_session_in_any_order(tmp_path: Path) -> None:
+def test_an_export_with_one_id_is_ordered_with_its_session(tmp_path: Path) -> None:
     """What the ids do not join comes twice, but in an order that does not depend on which file was read first."""
     said_twice = [message(FIRST, "one", 1), message(FIRST, "two", 1, "assistant")]
     real = [message(FIRST, "one", 1), message(SIBLING, "two", 1, "assistant")]
     assert histories(tmp_path, [export(ANNA, *said_twice), export(ANNA, *real)]) == [["one", "two", "two"]]
 
 
-def test_an_export_whose_beginning_was_cut_off_does_not_decide_the_number_of_a_turn(tmp_path: Path) -> None:
+def test_an_export_without_its_beginning_numbers_no_turn(tmp_path: Path) -> None:
     said = [message(FIRST, "one", 1), message(SECOND, "two", 2, "assistant"), message(THIRD, "three", 3)]
     whole = [*said, message(THIRD.replace("903", "904"), "four", 4, "assistant")]
     exports = [export(ANNA, *whole), export(ANNA, *whole[2:]), export(ANNA, *whole[1:])]
@@ -170,9 +170,7 @@ def test_an_export_without_messages_can_be_restored(session: str, tmp_path: Path
 
 
 @pytest.mark.parametrize("order", [("long", "tail"), ("tail", "long")])
-def test_an_export_of_which_another_has_all_messages_is_restored_and_forgotten(
-    order: tuple[str, str], tmp_path: Path
-) -> None:
+def test_an_export_contained_in_another_is_restored_and_forgotten(order: tuple[str, str], tmp_path: Path) -> None:
     """R-S24: no row led from the session to it."""
     whole = [message(FIRST, "one", 1), message(SECOND, "two", 2, "assistant")]
     data = {"long": export(ANNA, *whole), "tail": export(ANNA, *whole[1:])}
@@ -209,9 +207,7 @@ MADE_UP = [
 
 @pytest.mark.parametrize("session", MADE_UP)
 @pytest.mark.parametrize("later", [0, LATER])
-def test_a_session_id_that_opencode_did_not_make_does_not_join_two_sessions(
-    session: str, later: int, tmp_path: Path
-) -> None:
+def test_a_foreign_session_id_does_not_join_opencode_sessions(session: str, later: int, tmp_path: Path) -> None:
     """R-C13: the second export used to replace the first."""
     exports = [
         export(session, message(FIRST, "Anna asks", 1), message(SECOND, "Anna hears", 2, "assistant")),

@@ -248,7 +248,7 @@ def test_the_zone_of_a_time_is_that_by_which_its_file_was_written(ahead: int, ho
     assert time_of("2026-11-22T10:00:00", written + 333) == datetime(2026, 11, 22, 10, tzinfo=UTC)
 
 
-def test_an_event_that_was_read_while_it_was_written_is_read_whole_afterwards(tmp_path: Path) -> None:
+def test_a_half_written_event_is_read_whole_afterwards(tmp_path: Path) -> None:
     """The program writes an event into its file in place."""
     root, store = tmp_path / ".openhands", tmp_path / "store.db"
     shutil.copytree(RUNS.folder / TOUR, root)

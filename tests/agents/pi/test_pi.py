@@ -172,7 +172,7 @@ def test_the_conversation_is_what_the_model_was_sent(case: str, step: str, tmp_p
     assert told == [sent(message) for message in request if message["role"] not in ("system", "developer")]
 
 
-def test_after_rewinds_and_a_compaction_the_rest_is_what_the_model_was_sent(tmp_path: Path) -> None:
+def test_rewinds_and_compaction_leave_what_the_model_received(tmp_path: Path) -> None:
     """R-K10, R-K11: fates of the tour agree with the last request of the run."""
     request = requests("pi", "0.87.1", "tour")["01rpc"][-1]["messages"]
     with synced(DATA / "pi" / "0.87.1" / "tour", tmp_path) as store:

@@ -127,7 +127,7 @@ def test_a_call_outside_of_the_conversation_is_a_sidecar_with_its_tokens() -> No
     assert not any(place.parent_id == side for place in found.placements.values())
 
 
-def test_a_run_without_a_log_for_its_subagent_has_the_calls_of_it_beside_the_conversation() -> None:
+def test_calls_of_a_subagent_without_a_log_are_no_messages() -> None:
     """0.7.1 keeps no log of a subagent, but its tokens were used."""
     found = recorded("0.7.1/subagent")
     [side] = [found.messages[key[1]] for key, place in found.placements.items() if place.fate is Fate.SIDECAR]
@@ -281,7 +281,7 @@ def test_a_file_of_json_without_an_answer_is_known_by_its_place(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("first", ["half of it", "the log alone", "the facts alone"])
-def test_the_model_of_a_subagent_does_not_depend_on_which_file_is_read_first(first: str, tmp_path: Path) -> None:
+def test_the_model_of_a_subagent_is_the_same_in_any_order_of_files(first: str, tmp_path: Path) -> None:
     home = tmp_path / ".qwen"
     shutil.copytree(DATA / "0.24.4/subagent", home)
     [facts] = home.rglob("*.meta.json")

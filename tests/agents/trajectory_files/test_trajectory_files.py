@@ -332,7 +332,7 @@ def said(store: Store, session_id: str) -> list[tuple[str, Origin | None, str, t
     ]
 
 
-def test_what_an_answer_does_not_say_is_not_invented_and_an_approval_is_whole(tmp_path: Path) -> None:
+def test_missing_values_are_not_invented_and_an_approval_is_whole(tmp_path: Path) -> None:
     approval = Approval(id="p", approved=True, source="user", reason="ok", metadata={"scope": "session", "rules": [1]})
     placed = [assistant(call_of("c", result("r"), approval=approval), id="a"), assistant("b", id="b")]
     spoken = [msgspec.structs.replace(message, model=None if message.id == "a" else "m") for message in placed]

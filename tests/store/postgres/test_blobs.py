@@ -97,7 +97,7 @@ def place(store: PostgresStore, tmp_path: Path) -> Place:
     return Place(store, tmp_path)
 
 
-def test_what_is_saved_stays_when_it_is_forgotten_and_deleted_for_others_meanwhile(place: Place) -> None:
+def test_saved_contents_stay_while_others_forget_and_delete_them(place: Place) -> None:
     place.send(ANA)
     place.save(ANA)
     place.send(BEN)
@@ -116,7 +116,7 @@ def test_what_is_saved_stays_when_it_is_forgotten_and_deleted_for_others_meanwhi
     assert (place.files(), place.garbage()) == ([], 0)
 
 
-def test_a_file_of_a_save_that_was_killed_goes_and_the_next_save_brings_it_back(place: Place) -> None:
+def test_the_file_of_a_killed_save_is_removed_and_saved_again(place: Place) -> None:
     place.send(ANA)
 
     def killed(data: bytes) -> None:
@@ -188,9 +188,7 @@ def test_a_content_that_others_forget_while_it_is_noted_stays(
         place.store.session("toy:ana")
 
 
-def test_a_content_that_is_forgotten_while_its_person_uses_it_again_is_asked_for(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_content_used_again_while_it_is_forgotten_is_requested(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     place.send(ANA)
     place.save(ANA)
     before_changes(monkeypatch, lambda: place.store.forget("toy:ana"))
@@ -212,7 +210,7 @@ def test_bytes_beside_a_content_that_is_in_the_database_go(place: Place) -> None
     assert place.is_whole("ben")
 
 
-def test_a_second_save_of_the_same_bytes_leaves_the_mark_to_who_forgets_them(place: Place) -> None:
+def test_saving_the_same_bytes_again_keeps_the_mark_of_forgetting(place: Place) -> None:
     place.send(ANA)
     place.save(ANA)
     # The second one was announced while the first was under way.

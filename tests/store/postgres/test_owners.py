@@ -48,9 +48,7 @@ def stamps(store: PostgresStore) -> dict[str, list[tuple[object, ...]]]:
         }
 
 
-def test_a_session_that_somebody_else_has_stays_and_the_later_one_is_beside_it(
-    store: PostgresStore, tmp_path: Path
-) -> None:
+def test_a_session_of_another_person_stays_and_is_kept_twice(store: PostgresStore, tmp_path: Path) -> None:
     with ToyStore(tmp_path / "ana") as ana, ToyStore(tmp_path / "ben") as ben:
         ana.add("s.log", row_of("u1", "of ana"))
         ben.add("s.log", row_of("u1", "of ben"), row_of("u9", "secret of ben"))
@@ -233,9 +231,7 @@ def test_a_commit_wakes_who_listens(databases: PostgresDatabases, tmp_path: Path
         assert store.session("toy:s").counts.messages == 1
 
 
-def test_a_push_and_a_program_that_need_one_new_name_do_not_wait_for_each_other(
-    store: PostgresStore, tmp_path: Path
-) -> None:
+def test_a_push_and_a_program_adding_one_name_do_not_deadlock(store: PostgresStore, tmp_path: Path) -> None:
     with ToyStore(tmp_path) as toy:
         toy.add("s.log", row_of("u1", "words"))
         batch = whole(toy)

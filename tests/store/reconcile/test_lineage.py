@@ -77,7 +77,7 @@ def test_a_record_that_says_it_is_a_copy_does_not_pay(tmp_path: Path) -> None:
     in_any_order(tmp_path, files, look)
 
 
-def test_the_same_log_under_two_ids_is_paid_for_by_the_one_that_sorts_first(tmp_path: Path) -> None:
+def test_a_log_under_two_ids_is_billed_to_the_first_in_order(tmp_path: Path) -> None:
     def look(store: ToyStore) -> None:
         assert set(store.billed_sessions().values()) == {"one"}
         assert store.parents() == {"two": ("one", "continuation")}

@@ -142,7 +142,7 @@ def test_of_two_values_the_later_wins_and_the_first_project_stays() -> None:
     assert (joined.project_path, joined.cwd, joined.titles, joined.first_at) == ("/a", "/b", {"prompt": "y"}, at(1))
 
 
-def test_of_two_projects_or_prompts_with_a_time_the_earlier_counts_wherever_it_is() -> None:
+def test_the_earlier_of_two_projects_or_prompts_counts() -> None:
     first = SessionChange(session_id=SESSION, position=9, project_path="/b", project_at=at(1), titled_at=at(1))
     second = SessionChange(session_id=SESSION, position=1, project_path="/a", project_at=at(2), titled_at=at(2))
     untimed = SessionChange(session_id=SESSION, position=0, project_path="/c")
@@ -237,7 +237,7 @@ def test_a_parent_is_found_through_the_event_between() -> None:
     }
 
 
-def test_where_the_parents_record_was_lost_the_message_before_is_the_parent() -> None:
+def test_a_lost_parent_is_replaced_by_the_message_before() -> None:
     """It begins no new root, off which all that came before would be rewound. What is beside is nobody's parent."""
     assert parents_of(TREE, messages_of_records(TREE, []))["second"] == "first"
     placed = place_messages(TREE, [], messages_of_records(TREE, []), None)

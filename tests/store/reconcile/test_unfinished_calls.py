@@ -49,7 +49,7 @@ def read(store: Path, home: Path, order: tuple[int, ...] | None = None) -> None:
         connection.close()
 
 
-def test_what_a_killed_subagent_left_open_is_aborted_in_any_order_of_the_files(tmp_path: Path) -> None:
+def test_open_calls_of_a_killed_subagent_are_aborted_in_any_order(tmp_path: Path) -> None:
     """R-K9, R-C13: 2.1.215 was killed while its subagent ran a command; the parent's next turn ends both."""
     known = None
     for order in (None, *permutations(range(3))):

@@ -96,7 +96,7 @@ def test_a_line_that_is_read_again_changes_nothing(store: ToyStore) -> None:
     assert store.row("SELECT count(*) FROM messages") == 1
 
 
-def test_a_message_that_grew_has_a_new_revision_and_a_later_place_in_the_sequence(store: ToyStore) -> None:
+def test_a_grown_message_has_a_new_revision_and_a_later_position(store: ToyStore) -> None:
     store.add("s.log", text("m", "on"))
     first = store.row("SELECT revision, changed_seq FROM messages")
     store.add("s.log", text("m", "one"))
