@@ -6,6 +6,7 @@ import asyncio
 import logging
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -123,8 +124,7 @@ def test_a_request_begins_with_the_one_before_it(
 ) -> None:
     # Some tools of these conversations fail.
     caplog.set_level(logging.CRITICAL)
-    keeper = NativeKeeper(databases.url())
-    found = asyncio.run(next_turns(provider, keeper, range(examples(20))))
-    keeper.close()
+    with databases.lent() as url, closing(NativeKeeper(url)) as keeper:
+        found = asyncio.run(next_turns(provider, keeper, range(examples(20))))
     assert found.pairs > 0
     assert found.wrong == []
