@@ -10,6 +10,7 @@ import pytest
 
 from support.plain_agent import Log, PlainAgent
 from support.plain_store import at
+from turnlog.agents.base import Source
 from turnlog.agents.changes import Changes
 from turnlog.model import Message, TextPart
 from turnlog.store import open_store
@@ -93,8 +94,8 @@ def test_a_log_that_its_agent_cannot_read_keeps_no_other_from_being_read(
         def state(self) -> bytes:
             return b""
 
-    def fold(self: PlainAgent, source: object, state: bytes | None = None) -> object:
-        return Failing() if "s1" in str(source) else fold_of(self, source, state)  # type: ignore[arg-type]
+    def fold(self: PlainAgent, source: Source, state: bytes | None = None) -> object:
+        return Failing() if "s1" in str(source) else fold_of(self, source, state)
 
     with monkeypatch.context() as patch:
         patch.setattr(PlainAgent, "fold", fold)

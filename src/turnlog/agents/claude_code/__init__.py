@@ -107,7 +107,7 @@ class ClaudeCode(Agent):
     name = NAME
     display_name = "Claude Code"
     colour = Colour(light="#bd5d38", dark="#e08a63")
-    parser_version = 22
+    parser_version = 23
     homes = _HOMES
     log_folders = ("projects",)
     command = _COMMAND

@@ -15,7 +15,7 @@ from zlib import crc32
 from msgspec import UNSET, Raw, UnsetType
 
 from turnlog.agents.claude_code.records import (
-    ApiIteration,
+    ApiCounts,
     ApiUsage,
     BlockCitation,
     ClaudeRecord,
@@ -221,7 +221,7 @@ def _prompt_of(usage: Usage) -> tuple[int | None, ...]:
     return usage.input, usage.cache_read, usage.cache_write_5m, usage.cache_write_1h, usage.cache_write
 
 
-def _counts_of(wire: ApiUsage | ApiIteration) -> dict[str, Any]:
+def _counts_of(wire: ApiCounts) -> dict[str, Any]:
     write_5m, write_1h, write = _cache_writes(wire)
     output, reasoning = _outputs(wire)
     return {
@@ -235,7 +235,7 @@ def _counts_of(wire: ApiUsage | ApiIteration) -> dict[str, Any]:
     }
 
 
-def _cache_writes(wire: ApiUsage | ApiIteration) -> tuple[int | None, int | None, int | None]:
+def _cache_writes(wire: ApiCounts) -> tuple[int | None, int | None, int | None]:
     """Tokens written to the cache for five minutes, for one hour, and for a time that is not known."""
     split, total = wire.cache_creation, wire.cache_creation_input_tokens
     if split is None:
@@ -246,7 +246,7 @@ def _cache_writes(wire: ApiUsage | ApiIteration) -> tuple[int | None, int | None
     return write_5m, write_1h, rest if rest > 0 else None
 
 
-def _outputs(wire: ApiUsage | ApiIteration) -> tuple[int | None, int | None]:
+def _outputs(wire: ApiCounts) -> tuple[int | None, int | None]:
     details, output = wire.output_tokens_details, wire.output_tokens
     thinking = details.thinking_tokens if details else None
     # Before 2.1.2x the output contains the thinking, and nothing separates them.

@@ -282,8 +282,8 @@ class FileSource(msgspec.Struct, gc=False, omit_defaults=True):
     url: str | None = None
 
 
-class ApiUsage(msgspec.Struct, gc=False):
-    """Tokens as the Messages API counts them."""
+class ApiCounts(msgspec.Struct, gc=False):
+    """The tokens of one request, or of all requests for an answer."""
 
     input_tokens: Count | None = None
     cache_creation_input_tokens: Count | None = None
@@ -291,6 +291,11 @@ class ApiUsage(msgspec.Struct, gc=False):
     cache_creation: CacheCreation | None = None
     output_tokens: Count | None = None
     output_tokens_details: OutputDetails | None = None
+
+
+class ApiUsage(ApiCounts, gc=False):
+    """Tokens as the Messages API counts them."""
+
     server_tool_use: ServerToolUse | None = None
     service_tier: str | None = None
     speed: str | None = None
@@ -298,17 +303,11 @@ class ApiUsage(msgspec.Struct, gc=False):
     iterations: list[ApiIteration] | None = None
 
 
-class ApiIteration(msgspec.Struct, gc=False):
+class ApiIteration(ApiCounts, gc=False):
     """One request of those that the provider made for one answer."""
 
     type: str | None = None
     model: str | None = None
-    input_tokens: Count | None = None
-    cache_creation_input_tokens: Count | None = None
-    cache_read_input_tokens: Count | None = None
-    cache_creation: CacheCreation | None = None
-    output_tokens: Count | None = None
-    output_tokens_details: OutputDetails | None = None
 
 
 class CacheCreation(msgspec.Struct, gc=False):
